@@ -73,7 +73,8 @@ impl Camera {
     /// The object is no camera, or libaravis is missing; a sentence.
     pub fn of(object: &glib::Object) -> Result<Self, String> {
         let library = Library::get()?;
-        let is_camera = glib::Type::from_name("ArvCamera").is_some_and(|of| object.type_().is_a(of));
+        let is_camera =
+            glib::Type::from_name("ArvCamera").is_some_and(|of| object.type_().is_a(of));
         if !is_camera {
             return Err(format!("{} is no camera of aravis", object.type_()));
         }

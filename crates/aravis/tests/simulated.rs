@@ -23,7 +23,10 @@ const NAME: &str = "Aravis-Fake-GV01";
 /// aravis' simulated camera with a black level from 0 to 255.
 const WITH_BLACK_LEVEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/camera.xml");
 
-struct Simulated(Child, #[expect(dead_code, reason = "the lock ends with the camera")] File);
+struct Simulated(
+    Child,
+    #[expect(dead_code, reason = "the lock ends with the camera")] File,
+);
 
 impl Simulated {
     /// `None`, with a reason, if a program is missing. One at a time on this machine.
@@ -58,7 +61,10 @@ impl Drop for Simulated {
 /// sockets see no loopback traffic.
 fn inside(test: &str) {
     let this = std::env::current_exe().unwrap();
-    let line = format!("exec {} --ignored --exact {test} --nocapture", this.display());
+    let line = format!(
+        "exec {} --ignored --exact {test} --nocapture",
+        this.display()
+    );
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let mut command = if is_root {
         let mut command = Command::new("capsh");
@@ -146,10 +152,16 @@ fn inside_element() {
     let held = element.property::<Option<gst::glib::Object>>("camera");
     let camera = Camera::of(&held.unwrap()).unwrap();
     camera.set(Control::BlackLevel, 17.0).unwrap();
-    assert_eq!(camera.get(Control::BlackLevel).unwrap().unwrap().value, 17.0);
+    assert_eq!(
+        camera.get(Control::BlackLevel).unwrap().unwrap().value,
+        17.0
+    );
     // It has the element's own camera, not another one of the same name.
     element.set_property("exposure", 4321.0);
-    assert_eq!(camera.get(Control::Exposure).unwrap().unwrap().value, 4321.0);
+    assert_eq!(
+        camera.get(Control::Exposure).unwrap().unwrap().value,
+        4321.0
+    );
     element.set_state(gst::State::Null).unwrap();
     let other = element.upcast_ref::<gst::glib::Object>();
     let error = Camera::of(other).err().unwrap();

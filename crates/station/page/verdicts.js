@@ -173,17 +173,20 @@ export class Judging {
     if (!answer?.ok) return say(this.text, answer?.text ?? NO_ANSWER);
     mine.said = JSON.parse(answer.text).said;
     mine.onSaid?.(mine.said);
+    const buttons = [...this.buttons.children];
+    const focused = document.activeElement;
     this.show();
+    if (buttons.includes(focused) && focused.hidden) buttons.find((of) => !of.hidden)?.focus();
   }
 }
 
 /// What was said, or why nothing can be said.
-function saidText({ said, isFailed, why, mayWrite }) {
+function saidText({ said, why, mayWrite }) {
   if (!said) return why && mayWrite ? why : "";
   const by = [said.who, said.time ? dayAndClock(said.time) : ""].filter(Boolean).join(", ");
   const what = said.verdict === "false-alarm"
-    ? "Said to be a false alarm: this frame counts as a good one."
-    : `Said to have ${plural(said.boxes?.length ?? 0, "defect")} that ${isFailed ? "may have been" : "were"} missed: this frame counts as a failed one.`;
+    ? "False alarm: this frame counts as a good one."
+    : `Missed: ${plural(said.boxes?.length ?? 0, "place")} marked. This frame counts as a failed one.`;
   return by ? `${what} (${by})` : what;
 }
 

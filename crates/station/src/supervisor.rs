@@ -292,10 +292,14 @@ impl Run {
             if is_running && *self.camera.status.borrow() != Status::Running {
                 self.recover(pipeline);
             }
-            let limit = if is_running {
-                self.config.silence
-            } else {
-                self.config.start_timeout
+            let (silence, start) = (self.config.silence, self.config.start_timeout);
+            let has_run = watched.frames.load(Relaxed) > 0;
+            let limit = match (is_running, has_run) {
+                (true, _) => silence,
+                (false, false) => start,
+                // Since a switch. The line may stand.
+                (false, true) if self.switch.is_none() => silence.max(start),
+                (false, true) => start,
             };
             let silence = pipeline.watched().silence();
             if silence > limit {

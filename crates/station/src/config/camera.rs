@@ -298,7 +298,7 @@ fn source(
     let caps = table.string("caps", mistakes);
     let mut before = None;
     if let Some(base) = base.filter(|_| !table.has("source") && !table.has("aravis")) {
-        let keys = ["caps", "pixel-format", "exposure", "gain", "black-level"];
+        let keys = [&["caps", "pixel-format"][..], &CONTROLS].concat();
         if !keys.iter().any(|key| table.has(key)) {
             return base.source.clone();
         }
@@ -370,9 +370,12 @@ fn source(
     source
 }
 
+/// The keys of what a camera is set to.
+const CONTROLS: [&str; 3] = ["exposure", "gain", "black-level"];
+
 /// What the camera is set to. Each camera has its own ranges, so only the camera can refuse a value.
 fn controls(table: &mut Table<'_, '_>, is_genicam: bool, mistakes: &mut Mistakes<'_>) -> Controls {
-    for key in ["exposure", "gain", "black-level"] {
+    for key in CONTROLS {
         if table.has(key) && !is_genicam {
             let text = format!(
                 "{key} belongs to aravis; set a property of the element of source, or use the tool of the camera's maker"

@@ -26,7 +26,12 @@ use super::{
     teach::Teach,
     tries::Tries,
 };
-use crate::{config::CameraConfig, frame::Frame, recipes::Recipes, state::Camera};
+use crate::{
+    config::{CameraConfig, is_name},
+    frame::Frame,
+    recipes::Recipes,
+    state::Camera,
+};
 
 /// Live frames that are kept to measure the object.
 const RECENT: usize = 8;
@@ -292,6 +297,10 @@ impl Draft {
             .get("name")
             .and_then(Value::as_str)
             .unwrap_or_default();
+        if !is_name(name) {
+            let text = "a name has 1 to 64 letters from a to z, digits, - and _".to_owned();
+            return Err(mistake("name", text));
+        }
         if name != state.name {
             if state.document_has(name) {
                 return Err(mistake(

@@ -6,7 +6,6 @@ mod feed;
 mod focus;
 mod frames;
 mod live;
-mod references;
 mod save;
 mod settings;
 mod teach;

@@ -9,10 +9,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Draft, draft::Shared, references};
+use super::{Draft, draft::Shared};
 use crate::{
     frame::Frame,
-    trial::{self, Kept, Label, Taught},
+    trial::{self, Kept, Label, Reference, Taught},
 };
 
 /// Least time between two frames that teach: the next frames of a camera show the same piece.
@@ -162,9 +162,8 @@ impl Shared {
         let collected = std::mem::take(&mut state.teach.collected);
         drop(state);
         match what {
-            Some(What::White | What::Dark) => {
-                self.clone().take(what == Some(What::White), collected)
-            }
+            Some(What::White) => self.clone().take(Reference::White, collected),
+            Some(What::Dark) => self.clone().take(Reference::Dark, collected),
             _ => self.clone().learn(),
         }
     }
@@ -248,17 +247,19 @@ impl Shared {
     }
 
     /// Averages the frames into a reference of the flat field, in a thread of its own.
-    fn take(self: Arc<Self>, is_white: bool, frames: Vec<Arc<Frame>>) {
+    fn take(self: Arc<Self>, reference: Reference, frames: Vec<Arc<Frame>>) {
         thread::spawn(move || {
             let config = self.state().config.clone();
             let taken = match config {
-                Some(config) => references::take(&config, is_white, &frames),
+                Some(config) => trial::take(&config, reference, &frames, &self.folder),
                 None => Err("correct the settings first".to_owned()),
             };
             let mut state = self.state();
             state.teach.is_learning = false;
             match taken {
-                Ok(said) => (state.teach.problem, state.teach.done) = (None, Some(said)),
+                Ok(taken) => {
+                    (state.teach.problem, state.teach.done) = (None, Some(taken.summary));
+                }
                 Err(why) => state.teach.problem = Some(why),
             }
             state.revision += 1;

@@ -4,6 +4,7 @@
 //! The frames are those of a camera behind `clunpack` and before `clflatfield` and `clgaussian`.
 
 mod chain;
+mod flat_field;
 pub mod folder;
 mod mask;
 mod settings;
@@ -21,6 +22,7 @@ use crate::{
     pipeline::{changes, is_same_chain},
 };
 use chain::Chain;
+pub use flat_field::{Reference, Taken, take};
 pub use mask::Mask;
 pub use table::{Counts, Kept, Label, Row, Table, table, table_of};
 pub use teach::{Demands, Limit, Taught, teach};

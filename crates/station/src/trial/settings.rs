@@ -77,13 +77,15 @@ fn learn_field(analysis: &Properties, name: &str) -> Option<String> {
 
 /// Leaves out a file that is not there: an element would write it.
 fn keep_file(table: &mut Properties, name: &str) {
-    let file = table.get(name).map(|text| {
-        let file = Value::deserialize(text, Type::STRING);
-        file.and_then(|file| Ok(file.get::<String>().unwrap_or_default()))
-    });
-    if !matches!(file, Some(Ok(file)) if is_file(&file)) {
+    if file_of(table, name).is_none_or(|file| !is_file(&file)) {
         table.remove(name);
     }
+}
+
+/// The file that a property names.
+pub(super) fn file_of(table: &Properties, name: &str) -> Option<String> {
+    let file = Value::deserialize(table.get(name)?, Type::STRING).ok()?;
+    file.get().ok()
 }
 
 fn is_file(file: &str) -> bool {

@@ -89,7 +89,7 @@ pub fn teach(
         // Pitches that are estimated are known now.
         let mut now = match chain.take() {
             Some(chain) if config.analyzer != Analyzer::Reference => chain,
-            _ => Chain::start(&of_teaching(config, all.len(), scratch))?,
+            _ => Chain::start(&of_teaching(config, all.len(), scratch)?)?,
         };
         set_frames(&now.analyzer, all.len());
         now.messages.clear();
@@ -108,21 +108,28 @@ pub fn teach(
 }
 
 /// The settings with which an analyzer learns from so many frames.
-fn of_teaching(config: &CameraConfig, frames: usize, scratch: &Path) -> CameraConfig {
+fn of_teaching(
+    config: &CameraConfig,
+    frames: usize,
+    scratch: &Path,
+) -> Result<CameraConfig, String> {
     let mut config = settings::one_by_one(config);
-    let file = |name: &str| scratch.join(name).display().to_string();
     settings::set_learn(&mut config.analysis, |learn| {
         learn.set("frames", u32::try_from(frames).unwrap_or(u32::MAX));
-        learn.set("location", file(LIMITS));
+        learn.set("location", scratch.join(LIMITS).display().to_string());
     });
     if config.analyzer == Analyzer::Reference {
-        let quoted = file(MODEL).to_value().serialize();
-        if let Ok(location) = quoted {
-            config.analysis.set("location", location.into());
-        }
+        let model = quoted(&scratch.join(MODEL))?;
+        config.analysis.set("location", model);
         config.analysis.set("train-frames", frames.to_string());
     }
-    config
+    Ok(config)
+}
+
+/// A path as the value of a property.
+pub(super) fn quoted(path: &Path) -> Result<String, String> {
+    let text = path.display().to_string().to_value().serialize();
+    text.map(Into::into).map_err(|error| error.to_string())
 }
 
 fn set_frames(analyzer: &gst::Element, frames: usize) {
@@ -273,10 +280,10 @@ const LIMITS: &str = "limits.npz";
 const MODEL: &str = "model.npz";
 
 /// A folder for what an analyzer writes while it learns; removed when dropped.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub PathBuf);
 
 impl Scratch {
-    fn new(files: &Path) -> Result<Self, String> {
+    pub fn new(files: &Path) -> Result<Self, String> {
         use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!(

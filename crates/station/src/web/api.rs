@@ -105,9 +105,9 @@ pub fn summary(camera: &Camera) -> Value {
         "recorded": of.recorded.load(Relaxed),
         "recording_dropped": of.recording_dropped.load(Relaxed),
         "recording_errors": of.recording_errors.load(Relaxed),
-        "is_recording": camera.recordings().is_some(),
         "recording_stopped": of.recording_stopped.load(Relaxed),
     });
+    summary["is_recording"] = camera.recordings().is_some().into();
     // The macro takes no longer list.
     summary["recipe"] = json!(report.as_ref().and_then(|report| report.recipe.as_ref()));
     summary

@@ -79,7 +79,7 @@ impl Drop for RealStation {
 /// A folder for the browser's profile and the screenshots. `CLINSPECT_SCREENSHOTS` keeps them.
 fn folder(script: &str) -> (PathBuf, bool) {
     match std::env::var_os("CLINSPECT_SCREENSHOTS") {
-        Some(folder) => (folder.into(), true),
+        Some(folder) => (PathBuf::from(folder).join(script), true),
         None => {
             let name = format!("clinspect-{script}-{}", std::process::id());
             (std::env::temp_dir().join(name), false)

@@ -12,6 +12,8 @@ use std::{
 };
 
 use clinspect_station::{
+    recipes::Recipes,
+    setup::Setup,
     state::{
         Camera, Command, Counters, Failure, FailurePictures, History, Minute, Picture, Request,
         RollMark, Status,
@@ -72,6 +74,15 @@ impl Station {
     }
 
     pub fn start_on(address: &str, access: Access, names: &[&str]) -> Self {
+        Self::start_with(address, access, names, None)
+    }
+
+    pub fn start_with(
+        address: &str,
+        access: Access,
+        names: &[&str],
+        recipes: Option<Arc<Recipes>>,
+    ) -> Self {
         gst::init().expect("GStreamer");
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -105,7 +116,12 @@ impl Station {
             station.cameras.push(camera);
         }
         station.list.send_replace(Arc::new(station.cameras.clone()));
-        let served = serve(listener, station.list.subscribe(), access, None);
+        let of_recipes = |recipes| {
+            let file = std::path::PathBuf::from("station.toml");
+            Arc::new(Setup::new(file, None, recipes, station.list.subscribe()))
+        };
+        let setup = recipes.map(of_recipes);
+        let served = serve(listener, station.list.subscribe(), access, setup);
         runtime.spawn(async move { served.await.expect("the server runs") });
         station.runtime = Some(runtime);
         station

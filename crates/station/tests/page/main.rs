@@ -14,5 +14,6 @@ mod curl;
 mod fake;
 mod hostile;
 mod live;
+mod recipes;
 mod recorded;
 mod setup;

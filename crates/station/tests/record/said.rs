@@ -195,21 +195,18 @@ fn many_people_at_once_leave_one_whole_verdict_and_no_other_file() {
     let sandbox = Sandbox::new("said-at-once");
     let folder = sandbox.folder("out");
     let all = five(&folder);
+    let boxes = |at: u32| said(Verdict::Missed, &[[0, 0, at + 1, 1]; 50]);
+    all[0].say(Some(&boxes(0))).unwrap();
     std::thread::scope(|scope| {
         for at in 0..8 {
             let recorded = &all[0];
-            scope.spawn(move || {
-                for _ in 0..40 {
-                    let boxes = vec![[0, 0, at + 1, 1]; 50];
-                    recorded.say(Some(&said(Verdict::Missed, &boxes))).unwrap();
-                }
-            });
+            scope.spawn(move || (0..40).for_each(|_| recorded.say(Some(&boxes(at))).unwrap()));
         }
-        for _ in 0..200 {
+        for _ in 0..400 {
             // A reader sees a whole verdict, whoever's it is.
-            if let Some(said) = &recorded::list(&folder, "left").unwrap()[0].said {
-                assert!(said.boxes.len() == 50 && said.boxes.windows(2).all(|of| of[0] == of[1]));
-            }
+            let seen = recorded::find(&folder, "left", &all[0].name).unwrap().said;
+            let seen = seen.expect("a whole verdict").boxes;
+            assert!(seen.len() == 50 && seen.windows(2).all(|of| of[0] == of[1]));
         }
     });
     assert_eq!(files(&folder).len(), all.len() * 2 + 1);

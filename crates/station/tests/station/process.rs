@@ -169,19 +169,23 @@ impl Station {
 
     /// The status and the body of the answer to a POST request with JSON.
     pub fn post(&self, path: &str, body: &str, token: &str) -> (u16, String) {
+        self.request("POST", path, body.as_bytes(), token)
+    }
+
+    /// The status and the body of the answer to a request with JSON, or with other bytes.
+    pub fn request(&self, method: &str, path: &str, body: &[u8], token: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let host = format!("127.0.0.1:{}", self.port);
-        let head = format!("POST {path} HTTP/1.0\r\nHost: {host}\r\n");
+        let head = format!("{method} {path} HTTP/1.0\r\nHost: {host}\r\n");
         let fields = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
         let length = body.len();
-        write!(
-            stream,
-            "{head}{fields}Content-Length: {length}\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        write!(stream, "{head}{fields}Content-Length: {length}\r\n\r\n").unwrap();
+        // The station refuses a large body before it has read it.
+        let _ = stream.write_all(body);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8_lossy(&answer).into_owned();
         let parts = answer.split_once("\r\n\r\n");
         let (head, body) = parts.unwrap_or_else(|| panic!("{answer:?}: {}", self.log()));
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();

@@ -7,7 +7,7 @@ use clinspect_station::{
 use clinspect_testkit::tools::Sandbox;
 use gst_video::VideoFormat;
 
-use super::scenes::{camera, kept, panels, start};
+use super::scenes::{camera, frame, kept, panels, start};
 
 #[test]
 fn a_table_counts_verdicts_by_label_and_places_that_no_defect_meets() {
@@ -34,7 +34,6 @@ fn a_table_counts_verdicts_by_label_and_places_that_no_defect_meets() {
         fail,
         none: 0,
     };
-    // The first frame is judged, although the pitch was not known before: others were shown first.
     assert_eq!((right.good, right.failed), (counts(5, 0), counts(0, 3)));
     assert!(
         right
@@ -44,23 +43,32 @@ fn a_table_counts_verdicts_by_label_and_places_that_no_defect_meets() {
     );
     let defect = &right.rows[1].report.inspections[0].defects[0];
     let [x, y] = [defect.x, defect.y].map(|at| u32::try_from(at).unwrap());
-    // One place lies on the defect's last pixel, the other one just behind it.
+    // One place lies on the defect's last pixel. The others touch its box from outside.
     let [right_end, bottom] = [x + defect.width, y + defect.height];
-    frames[1].missed = vec![[right_end - 1, bottom - 1, 9, 9]];
-    frames[4].missed = vec![[0, 0, 1, 1], [2, 0, 1, 1]];
+    frames[1].missed = vec![
+        [right_end - 1, bottom - 1, 9, 9],
+        [right_end, y, 1, 1],
+        [x, bottom, 1, 1],
+        [x - 1, y, 1, 1],
+        [x, y - 1, 1, 1],
+    ];
     let marked = table(&of(16.0), &frames, &mut |_| true).unwrap();
     let missed: Vec<_> = marked.rows.iter().map(|row| row.missed).collect();
-    assert_eq!(missed, [0, 0, 0, 0, 2, 0, 0, 0]);
-    assert!(marked.rows[1].is_right() && !marked.rows[4].is_right());
+    assert_eq!(missed, [0, 4, 0, 0, 0, 0, 0, 0]);
+    assert!(!marked.rows[1].is_right() && marked.rows[4].is_right());
+    assert_eq!((marked.good, marked.failed), (right.good, right.failed));
     let none = table(&of(250.0), &frames, &mut |_| true).unwrap();
     assert_eq!((none.good, none.failed), (counts(5, 0), counts(3, 0)));
-    assert_eq!(none.rows[1].missed, 1);
+    assert_eq!(none.rows[1].missed, 5);
     let all = table(&of(1.0), &frames, &mut |_| true).unwrap();
     assert_eq!((all.good, all.failed), (counts(0, 5), counts(0, 3)));
-    // In another order every frame has the same verdict.
+    // A black frame fails in any place: others show the pattern before the first one counts.
+    frames[0].frame = frame(VideoFormat::Gray8, [320, 240], &[0; 320 * 240]).into();
+    let there = table(&of(16.0), &frames, &mut |_| true).unwrap();
     frames.reverse();
     let back = table(&of(16.0), &frames, &mut |_| true).unwrap();
-    for (row, then) in back.rows.iter().rev().zip(&right.rows) {
+    assert_eq!((there.good, back.good), (counts(4, 1), counts(4, 1)));
+    for (row, then) in back.rows.iter().rev().zip(&there.rows) {
         assert_eq!((&row.name, row.verdict), (&then.name, then.verdict));
     }
     let why = table(&of(16.0), &frames, &mut |done| done < 2).unwrap_err();

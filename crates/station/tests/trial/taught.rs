@@ -4,7 +4,7 @@ use std::{fs, sync::Arc};
 
 use clinspect_station::{
     frame::Frame,
-    trial::{Trial, teach},
+    trial::{Reference, Trial, take, teach},
 };
 use clinspect_testkit::{support::Rig, tools::Sandbox};
 use gst::prelude::*;
@@ -180,4 +180,73 @@ fn frames_that_cannot_be_learned_from_are_left_out_and_too_few_are_refused() {
     of_label.push(black);
     let (with, left_out, demands) = all(&of_label);
     assert_eq!((with, left_out, demands), (limits, vec![8], 8));
+}
+
+#[test]
+fn references_are_taken_from_frames_and_the_other_one_is_kept() {
+    start();
+    let sandbox = Sandbox::new("taught-light");
+    let files = sandbox.folder("files");
+    fs::create_dir_all(&files).unwrap();
+    // The light falls off to the right.
+    let level = |x: usize| u8::try_from(200 - x / 4).unwrap();
+    let row: Vec<u8> = (0..320).map(level).collect();
+    let of = |samples: Vec<u8>| {
+        Arc::new(super::scenes::frame(
+            VideoFormat::Gray8,
+            [320, 240],
+            &samples,
+        ))
+    };
+    let (white, dark) = (of(row.repeat(240)), of(vec![4; 320 * 240]));
+    let config = camera(sandbox.path(), "pitch = { pitch-x = 8.0, pitch-y = 8.0 }");
+    let taken = take(&config, Reference::Dark, &vec![dark; 3], &files).unwrap();
+    assert_eq!(taken.file, files.join("left-flat-field.npz"));
+    let table = format!(
+        "flat-field = {{ location = \"{}\" }}\npitch = {{ pitch-x = 8.0, pitch-y = 8.0 }}",
+        taken.file.display()
+    );
+    let config = camera(sandbox.path(), &table);
+    let before = fs::read(&taken.file).unwrap();
+    let later = sandbox.folder("later");
+    fs::create_dir_all(&later).unwrap();
+    let both = take(&config, Reference::White, &vec![white.clone(); 4], &later).unwrap();
+    assert!(both.summary.contains("4 frames"), "{}", both.summary);
+    assert_eq!(
+        fs::read(&taken.file).unwrap(),
+        before,
+        "the camera's own file is only read"
+    );
+    let names = |file: &std::path::Path| {
+        let file = clinspect_models::ModelFile::open(file).unwrap();
+        ["dark", "white"].map(|name| file.has(name))
+    };
+    assert_eq!(
+        (names(&taken.file), names(&both.file)),
+        ([true, false], [true, true])
+    );
+    // Corrected by both, the white frame is even.
+    let config = camera(
+        sandbox.path(),
+        &table.replace(
+            &*taken.file.display().to_string(),
+            &both.file.display().to_string(),
+        ),
+    );
+    let mut trial = Trial::start(&config, white.info()).unwrap();
+    let histogram = trial.judge(&white).unwrap().histogram.unwrap();
+    let of = &histogram.statistics[0];
+    assert!(of.maximum - of.minimum <= 1.0, "{of:?}");
+    let saturated = super::scenes::frame(VideoFormat::Gray8, [320, 240], &[255; 320 * 240]);
+    let why = take(&config, Reference::White, &[Arc::new(saturated)], &later).unwrap_err();
+    assert!(
+        why.contains("highest level") || why.contains("exposure"),
+        "{why}"
+    );
+    assert_eq!(names(&both.file), [true, true]);
+    assert!(
+        take(&config, Reference::White, &[], &later)
+            .unwrap_err()
+            .contains("1 to 1024")
+    );
 }

@@ -1,6 +1,7 @@
 //! Implementation of `clfoldersrc`.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     sync::{LazyLock, Mutex, MutexGuard, PoisonError},
 };
@@ -8,10 +9,9 @@ use std::{
 use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::{prelude::*, subclass::base_src::CreateSuccess, subclass::prelude::*};
 use gst_video::{VideoFormat, VideoInfo};
-use image::DynamicImage;
 
-/// Memory that decoding a picture may take, bytes.
-const MOST_MEMORY: u64 = 1 << 30;
+use crate::frame::Frame;
+
 const DEFAULT_RATE: f64 = 10.0;
 
 struct Settings {
@@ -233,37 +233,15 @@ impl PushSrcImpl for FolderSrc {
     }
 }
 
-/// A picture as a frame: grey of 8 or 16 bits as it is, all others as RGB of 8 bits.
+/// A picture as a frame.
 fn read(path: &Path, rate: f64) -> Result<(gst::Buffer, VideoInfo), String> {
-    let told = |error: &dyn std::error::Error| error.to_string();
-    let reader = image::ImageReader::open(path).map_err(|error| told(&error))?;
-    let mut reader = reader.with_guessed_format().map_err(|error| told(&error))?;
-    let mut limits = image::Limits::default();
-    limits.max_alloc = Some(MOST_MEMORY);
-    reader.limits(limits);
-    let picture = reader.decode().map_err(|error| told(&error))?;
-    let (width, height) = (picture.width(), picture.height());
-    let (format, bytes) = match picture {
-        DynamicImage::ImageLuma8(grey) => (VideoFormat::Gray8, grey.into_raw()),
-        DynamicImage::ImageLuma16(grey) => {
-            let samples = grey.into_raw().into_iter().flat_map(u16::to_le_bytes);
-            (VideoFormat::Gray16Le, samples.collect())
-        }
-        other => (VideoFormat::Rgb, other.into_rgb8().into_raw()),
-    };
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    let frame = Frame::read(&bytes)?;
+    let info = frame.info();
     let fps = gst::Fraction::approximate_f64(rate).unwrap_or_else(|| gst::Fraction::new(0, 1));
-    let info = VideoInfo::builder(format, width, height).fps(fps);
-    let info = info.build().map_err(|error| told(&error))?;
-    let row = bytes.len() / (height as usize).max(1);
-    let stride = usize::try_from(info.stride()[0]).map_err(|error| told(&error))?;
-    let mut padded = vec![0; info.size()];
-    for (to, from) in padded
-        .chunks_mut(stride.max(1))
-        .zip(bytes.chunks(row.max(1)))
-    {
-        to.get_mut(..row)
-            .ok_or("its rows do not fit")?
-            .copy_from_slice(from);
-    }
-    Ok((gst::Buffer::from_mut_slice(padded), info))
+    let info = VideoInfo::builder(info.format(), info.width(), info.height())
+        .par(info.par())
+        .fps(fps);
+    let info = info.build().map_err(|error| error.to_string())?;
+    Ok((frame.buffer().clone(), info))
 }

@@ -3,6 +3,7 @@
 mod files;
 mod outside;
 mod power;
+mod save;
 mod switch;
 
 use std::{

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""Recipes on the station's page in chromium. Run by recipes.rs, which answers the lines `break` and `mend`.
+
+usage: recipes.py URL TOKEN FOLDER
+"""
+
+from selenium.webdriver.common.keys import Keys
+
+from chromium import TOKEN, URL, ask, contrasts, driver, find, js, picture, screen, text, wait
+
+
+def is_hidden(name):
+    return js("!document.getElementById(arguments[0]).getClientRects().length", name)
+
+
+def shows_recipe_and_changes():
+    screen(1440, 900)
+    driver.get(URL)
+    wait("the recipe", lambda: text("#recipe") == "cloth")
+    assert is_hidden("recipe-choice") and is_hidden("recipe-switch"), "to switch needs the token"
+    find("#changes summary").send_keys(Keys.ENTER)
+    wait("the changes", lambda: js("document.getElementById('changes').open"))
+    row = "#changes tbody tr"
+    cells = js("[...document.querySelectorAll(`${arguments[0]} td`)].map((of) => of.textContent)", row)
+    assert cells[1:4] == ["start", "Switch", ""] and cells[4].startswith("cloth, ") and cells[5:] == ["57 ms", "ok"], cells
+    contrasts()
+
+
+def switches_by_keyboard():
+    find("#log-in").click()
+    find("#token").send_keys(TOKEN + Keys.ENTER)
+    wait("the choice", lambda: not is_hidden("recipe-choice"))
+    options = "[...document.querySelectorAll('#recipe-choice option')].map((of) => [of.value, of.disabled, of.textContent])"
+    assert js(options) == [["broken", True, "broken (1 mistake)"], ["label", False, "label"]], js(options)
+    assert js("document.getElementById('recipe-choice').value") == "label", "a broken recipe is chosen"
+    find("#recipe-switch").send_keys(Keys.ENTER)
+    wait("the question", lambda: js("document.getElementById('confirm').open"))
+    assert "label" in text("#confirm-title")
+    picture("recipe-confirm")
+    driver.switch_to.active_element.send_keys(Keys.ENTER)
+    wait("cancelled", lambda: not js("document.getElementById('confirm').open"))
+    assert text("#recipe") == "cloth" and text("#recipe-answer") == "", "Enter cancels"
+    find("#recipe-switch").send_keys(Keys.ENTER)
+    find("#confirm [value=yes]").send_keys(Keys.ENTER)
+    wait("the answer", lambda: text("#recipe-answer") == "Switched in 57 ms")
+    wait("the recipe", lambda: text("#recipe") == "label")
+    newest = "#changes tbody tr:first-child"
+    wait("the change", lambda: "page 127.0.0.1" in text(newest) and "label" in text(newest))
+    picture("recipe")
+
+
+def refusal_is_told():
+    find("#recipe-switch").click()
+    find("#confirm [value=yes]").click()
+    wait("the refusal", lambda: "all cameras are as before" in text("#recipe-answer"))
+    assert text("#recipe") == "label"
+    contrasts()
+
+
+def problem_is_told_on_every_screen():
+    ask("break")
+    wait("the banner", lambda: not is_hidden("recipe-problem") and text("#recipe-problem").startswith("No camera runs"))
+    screen(360, 740)
+    wait("the phone", lambda: js("innerWidth") == 360)
+    assert js("document.documentElement.scrollWidth") <= 360, "the phone scrolls sideways"
+    picture("recipe-phone")
+    screen(1440, 900, dark=True)
+    contrasts()
+    picture("recipe-dark")
+    ask("mend")
+    wait("no banner", lambda: is_hidden("recipe-problem"))
+    screen(1920, 1080)
+    driver.get(URL + "/?wall")
+    wait("the recipe", lambda: text("#recipe") == "label")
+    assert is_hidden("recipe-choice") and is_hidden("changes")
+    assert js("document.documentElement.scrollHeight") <= 1080, "the wall screen scrolls"
+    picture("recipe-wall")
+    assert js("window.violations") == [], js("window.violations")
+
+
+try:
+    shows_recipe_and_changes()
+    switches_by_keyboard()
+    refusal_is_told()
+    problem_is_told_on_every_screen()
+    ask("done")
+except BaseException:
+    picture("wrong")
+    raise
+finally:
+    driver.quit()

@@ -1,0 +1,455 @@
+//! Setting up a camera through the API, as the page does it.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use clinspect_testkit::{
+    panel::PanelSpec,
+    scenes::{self, Sequence},
+    tools::{Sandbox, has_device},
+};
+use serde_json::{Value, json};
+
+use crate::process::{Station, live_camera};
+
+const TOKEN: &str = "a-token-of-the-tests-0123456789";
+/// The slowest device and the first compilation of kernels.
+const SLOW: Duration = Duration::from_secs(120);
+
+/// A station with the folders of panels `good` and `failed`, and with these cameras.
+fn station(sandbox: &Sandbox, cameras: &str) -> Station {
+    let frames = sandbox.path().join("frames");
+    let spec = PanelSpec {
+        width: 200,
+        height: 160,
+        ..PanelSpec::default()
+    };
+    let panels = |name: &str, frames_of: usize, good: usize, seed: u64| {
+        let sequence = Sequence {
+            frames: frames_of,
+            good,
+            bad_every: 1,
+            defects: 6,
+            seed,
+        };
+        scenes::panels(&frames.join(name), spec.clone(), sequence).unwrap();
+    };
+    panels("good", 12, 12, 1);
+    panels("failed", 6, 0, 2);
+    let token = sandbox.path().join("token");
+    fs::write(&token, TOKEN).unwrap();
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    let recipes = sandbox.path().join("recipes");
+    let head = format!(
+        "token-file = {token:?}\nallow-writing = true\nrecipes = {recipes:?}\nframes = {frames:?}\n"
+    );
+    Station::start(sandbox, &(head + cameras))
+}
+
+/// A draft, by its address.
+struct Draft<'s>(&'s Station, String);
+
+impl<'s> Draft<'s> {
+    fn begin(station: &'s Station, camera: Option<&str>) -> Self {
+        let body = json!({ "camera": camera });
+        let answer = ask(station, "POST", "/api/setup/drafts", &body).unwrap();
+        let id = answer["id"].as_str().unwrap();
+        Self(station, format!("/api/setup/drafts/{id}"))
+    }
+
+    #[track_caller]
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        ask(self.0, method, &format!("{}{path}", self.1), body).unwrap()
+    }
+
+    #[track_caller]
+    fn refused(&self, method: &str, path: &str, body: &Value) -> (u16, String) {
+        ask(self.0, method, &format!("{}{path}", self.1), body).expect_err("a refusal")
+    }
+
+    /// Changes the settings; returns the mistakes.
+    #[track_caller]
+    fn settings(&self, settings: &Value) -> Value {
+        self.ask("PUT", "/settings", settings)["mistakes"].take()
+    }
+
+    /// The next live frame that was judged.
+    #[track_caller]
+    fn judged(&self, mut is: impl FnMut(&Value) -> bool) -> Value {
+        let start = Instant::now();
+        let mut n = 0;
+        loop {
+            let live = self.ask("GET", &format!("/live?after={n}"), &Value::Null);
+            n = live["n"].as_u64().unwrap_or(n);
+            if live["problem"].is_null() && is(&live) {
+                return live;
+            }
+            assert!(start.elapsed() < SLOW, "{live}\n{}", self.0.log());
+        }
+    }
+
+    /// The state, once it is as wanted.
+    #[track_caller]
+    fn until(&self, what: &str, mut is: impl FnMut(&Value) -> bool) -> Value {
+        let start = Instant::now();
+        loop {
+            let state = self.ask("GET", "", &Value::Null);
+            if is(&state) {
+                return state;
+            }
+            assert!(start.elapsed() < SLOW, "{what}: {state}\n{}", self.0.log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// The JSON of an answer, or its status and text.
+fn ask(station: &Station, method: &str, path: &str, body: &Value) -> Result<Value, (u16, String)> {
+    let body = match body {
+        Value::Null => String::new(),
+        body => body.to_string(),
+    };
+    match station.request(method, path, body.as_bytes(), TOKEN) {
+        (200, text) => Ok(serde_json::from_str(&text).unwrap()),
+        refused => Err(refused),
+    }
+}
+
+fn panel_settings(source: &str, threshold: f64) -> Value {
+    json!({
+        "source": source,
+        "name": "line",
+        "gaussian": { "kernel-size": 5, "sigma": 0.8 },
+        "analyzer": "pitch",
+        "analysis": { "pitch-x": 7.35, "pitch-y": 7.35, "threshold": threshold },
+    })
+}
+
+#[test]
+fn camera_is_chosen_taught_tried_and_saved_and_the_station_inspects_with_the_recipe() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("set-up");
+    let mut station = station(&sandbox, "");
+    let choices = ask(&station, "GET", "/api/setup/cameras", &Value::Null).unwrap();
+    let ids = choices
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|of| of["id"].clone());
+    let ids: Vec<Value> = ids
+        .filter(|id| id.as_str().unwrap().starts_with("folder"))
+        .collect();
+    assert_eq!(ids, ["folder:failed", "folder:good"]);
+    {
+        let draft = Draft::begin(&station, None);
+        let live = draft.ask("GET", "/live", &Value::Null);
+        assert_eq!(live["problem"], "choose a camera");
+        // Far too strict: good panels fail until the limits are learned.
+        assert_eq!(
+            draft.settings(&panel_settings("folder:good", 3.0)),
+            json!([])
+        );
+        let live = draft.judged(|live| live["verdict"] == "fail");
+        assert_eq!(
+            (&live["width"], &live["height"]),
+            (&json!(200), &json!(160))
+        );
+        assert!(live["focus"].as_f64().unwrap() > 0.0, "{live}");
+        let counted: u64 = live["histogram"]["bins"][0]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|of| of.as_u64().unwrap())
+            .sum();
+        assert_eq!(counted, 200 * 160);
+        draft.ask("POST", "/teach", &json!({ "what": "limits", "frames": 8 }));
+        let state = draft.until("limits are learned", |state| {
+            // The thread looks at frames while somebody asks for them, and while it teaches.
+            !state["teach"]["limits"].as_array().unwrap().is_empty()
+                || !state["teach"]["problem"].is_null()
+        });
+        assert_eq!(state["teach"]["problem"], Value::Null);
+        let limit = &state["teach"]["limits"][0];
+        assert_eq!(limit["name"], "threshold");
+        assert_eq!(state["settings"]["analysis"]["threshold"], limit["value"]);
+        let kept: Vec<&Value> = state["frames"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|of| &of["id"])
+            .collect();
+        assert_eq!(kept.len(), 8);
+        assert!(kept.contains(&&limit["frame"]), "{limit}");
+        draft.judged(|live| live["verdict"] == "pass");
+        // Without the frame that set the limit it is lower, or another frame sets the same.
+        let setter = limit["frame"].as_u64().unwrap();
+        draft.ask(
+            "PUT",
+            &format!("/frames/{setter}"),
+            &json!({ "used": false }),
+        );
+        draft.ask("POST", "/teach/again", &json!({}));
+        let again = draft.until("limits are learned again", |state| {
+            state["teach"]["is_learning"] == false && state["teach"]["limits"][0]["frame"] != setter
+        });
+        assert!(again["teach"]["limits"][0]["value"].as_f64() <= limit["value"].as_f64());
+        draft.ask(
+            "PUT",
+            &format!("/frames/{setter}"),
+            &json!({ "used": true }),
+        );
+        draft.ask("POST", "/teach/again", &json!({}));
+        draft.until("the first limit is back", |state| {
+            state["teach"]["is_learning"] == false
+                && state["teach"]["limits"][0]["value"] == limit["value"]
+        });
+        let added = draft.ask(
+            "POST",
+            "/collect",
+            &json!({ "from": "folder:failed", "label": "failed" }),
+        );
+        assert_eq!(added["added"], 6);
+        draft.ask("POST", "/try", &json!({}));
+        let tried = draft.until("the kept frames are tried", |state| {
+            state["try"]["revision"].is_u64()
+        });
+        assert_eq!(
+            tried["try"]["good"],
+            json!({ "pass": 8, "fail": 0, "none": 0 })
+        );
+        assert_eq!(
+            tried["try"]["failed"],
+            json!({ "pass": 0, "fail": 6, "none": 0 })
+        );
+        // A limit that is moved is tried at once.
+        let revision = tried["try"]["revision"].as_u64();
+        let mut settings = tried["settings"].clone();
+        settings["analysis"]["threshold"] = json!(3.0);
+        assert_eq!(draft.settings(&settings), json!([]));
+        let strict = draft.until("it is tried again", |state| {
+            state["try"]["revision"].as_u64() > revision
+        });
+        assert_eq!(strict["try"]["good"]["fail"], 8);
+        assert_eq!(draft.settings(&tried["settings"]), json!([]));
+        let preview = draft.ask("GET", "/recipe?name=panel", &Value::Null);
+        let saved = draft.ask(
+            "POST",
+            "/save",
+            &json!({ "name": "panel", "activate": true }),
+        );
+        assert!(saved["milliseconds"].as_f64().unwrap() > 0.0, "{saved}");
+        let text = fs::read_to_string(sandbox.path().join("recipes/panel.toml")).unwrap();
+        assert_eq!(preview["text"], text);
+        assert!(text.contains("# Learned from 8 good pieces."), "{text}");
+    }
+    station.wait_for_status("line", "running");
+    station.wait_for_frames("line", 12);
+    let camera = station.camera("line");
+    assert_eq!(
+        (&camera["recipe"]["name"], &camera["fail"]),
+        (&json!("panel"), &json!(0))
+    );
+    let changes = fs::read_to_string(sandbox.path().join("recipes/changes.jsonl")).unwrap();
+    let changes: Vec<Value> = changes
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let lines = changes.iter().map(|of| {
+        (
+            of["action"].as_str().unwrap(),
+            of["who"].as_str().unwrap(),
+            of["result"].as_str().unwrap(),
+        )
+    });
+    assert_eq!(
+        lines.collect::<Vec<_>>(),
+        [
+            ("save", "page 127.0.0.1", "ok"),
+            ("switch", "page 127.0.0.1", "ok")
+        ]
+    );
+    let (status, _, log) = station.end("TERM");
+    assert_eq!(status.code(), Some(0), "{log}");
+}
+
+#[test]
+fn the_running_inspection_is_untouched_until_somebody_saves_and_a_later_save_is_refused() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("set-up-running");
+    let inspection = "pitch-x = 16, pitch-y = 0, min-contrast = 0, multiples = [1], threshold = 30";
+    let mut station = station(&sandbox, &live_camera("left", "ball", inspection));
+    station.wait_for_status("left", "running");
+    {
+        let draft = Draft::begin(&station, Some("left"));
+        let state = draft.ask("GET", "", &Value::Null);
+        assert_eq!(state["is_running_camera"], true);
+        let mut settings = state["settings"].clone();
+        assert_eq!(settings["analysis"]["threshold"], 30);
+        draft.judged(|live| live["verdict"] == "fail");
+        settings["analysis"]["threshold"] = json!(255);
+        assert_eq!(draft.settings(&settings), json!([]));
+        let live = draft.judged(|live| live["verdict"] == "pass");
+        assert!(live["rate"].as_f64().unwrap() > 10.0, "{live}");
+        // Values out of range change nothing.
+        settings["analysis"]["threshold"] = json!(-7);
+        let mistakes = draft.settings(&settings);
+        assert_eq!(mistakes[0]["key"], "threshold", "{mistakes}");
+        settings["analysis"]["threshold"] = json!(255);
+        let other = Draft::begin(&station, Some("left"));
+        draft.ask(
+            "POST",
+            "/save",
+            &json!({ "name": "lenient", "activate": false }),
+        );
+        let camera = station.camera("left");
+        assert_eq!(
+            (&camera["pass"], &camera["recipe"]),
+            (&json!(0), &Value::Null),
+            "it is judged by the draft"
+        );
+        // Both drafts began without this recipe.
+        let (status, refused) = other.refused(
+            "POST",
+            "/save",
+            &json!({ "name": "lenient", "activate": true }),
+        );
+        assert_eq!(status, 409);
+        let refused: Value = serde_json::from_str(&refused).unwrap();
+        let changes = refused["changes"].as_array().unwrap();
+        assert!(
+            changes
+                .iter()
+                .any(|line| line.as_str().unwrap().starts_with("- threshold")),
+            "{refused}"
+        );
+        // The first draft may go on.
+        draft.ask(
+            "POST",
+            "/save",
+            &json!({ "name": "lenient", "activate": true }),
+        );
+    }
+    station.wait_until("frames pass", |station| {
+        station.camera("left")["pass"].as_u64() > Some(5)
+    });
+    station.lost_nothing("left");
+    station.end("TERM");
+}
+
+#[test]
+fn requests_that_are_hostile_or_mistaken_are_refused_with_a_sentence() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("set-up-hostile");
+    let station = station(&sandbox, "");
+    let draft = Draft::begin(&station, None);
+    let (status, _) = station.request("GET", &draft.1, b"", "wrong-token-of-the-tests-1");
+    assert_eq!(status, 401);
+    for (path, status) in [
+        ("/api/setup/drafts/0", 404),
+        ("/api/setup/drafts/..%2f..", 404),
+    ] {
+        let refused = ask(&station, "GET", path, &Value::Null).expect_err("no draft");
+        assert_eq!(refused.0, status, "{path}");
+    }
+    let mut wrong = panel_settings("folder:good", 5.0);
+    for (key, value, expected) in [
+        (
+            "source",
+            json!("videotestsrc ! filesink location=/tmp/x"),
+            "source",
+        ),
+        ("source", json!("folder:../.."), "source"),
+        (
+            "publish",
+            json!({ "method": "file", "location": "/tmp/x" }),
+            "publish",
+        ),
+        (
+            "flat-field",
+            json!({ "location": "/etc/passwd" }),
+            "flat-field",
+        ),
+        (
+            "analysis",
+            json!({ "learn": { "location": "/etc/passwd" } }),
+            "analysis",
+        ),
+        (
+            "analysis",
+            json!({ "ignore": { "mask": "/etc/passwd" } }),
+            "analysis",
+        ),
+        ("name", json!("../../x"), "name"),
+        ("name", json!("a\nsource = \"videotestsrc\""), "name"),
+    ] {
+        let right = wrong[key].take();
+        wrong[key] = value;
+        let mistakes = draft.settings(&wrong);
+        assert_eq!(mistakes[0]["key"], expected, "{key}: {mistakes}");
+        if right.is_null() {
+            wrong.as_object_mut().unwrap().remove(key);
+        } else {
+            wrong[key] = right;
+        }
+    }
+    assert_eq!(
+        draft.settings(&wrong),
+        json!([]),
+        "the right ones are taken"
+    );
+    // A thousand points, and too many bytes.
+    let polygon: Vec<f64> = (0..2000).map(|at| f64::from(at % 100)).collect();
+    wrong["analysis"]["ignore"] = json!({ "regions": [polygon] });
+    assert_eq!(draft.settings(&wrong), json!([]));
+    let large = vec![b' '; 300 << 10];
+    let (status, _) = station.request("PUT", &format!("{}/settings", draft.1), &large, TOKEN);
+    assert_eq!(status, 413);
+    for name in ["../x", "", "a/b", "active\n", &"x".repeat(65)] {
+        let (status, sentence) =
+            draft.refused("POST", "/save", &json!({ "name": name, "activate": false }));
+        assert_eq!(status, 409, "{name:?}: {sentence}");
+    }
+    let (status, _) = draft.refused("POST", "/collect", &json!({ "from": "folder:../recipes" }));
+    assert_eq!(status, 409);
+    let (status, text) = station.request("PUT", &format!("{}/mask", draft.1), b"no picture", TOKEN);
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (status, &answer["mistakes"][0]["key"]),
+        (200, &json!("mask"))
+    );
+    let folder = draft.1.rsplit('/').next().unwrap();
+    let kept = sandbox
+        .path()
+        .join("recipes")
+        .join(format!(".draft-{folder}"));
+    assert!(is_empty(&kept), "a refused mask is left there");
+    // Seven more drafts, and no ninth.
+    let more: Vec<Draft> = (0..7).map(|_| Draft::begin(&station, None)).collect();
+    let refused = ask(
+        &station,
+        "POST",
+        "/api/setup/drafts",
+        &json!({ "camera": null }),
+    )
+    .expect_err("a ninth");
+    assert_eq!(refused.0, 409);
+    for draft in &more {
+        draft.ask("DELETE", "", &Value::Null);
+    }
+    Draft::begin(&station, None);
+    station.end("TERM");
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).unwrap().next().is_none()
+}
