@@ -182,10 +182,11 @@ class Bench {
     } else {
       const count = live.defect_count ?? 0;
       const found = count ? `${live.overflow ? "more than " : ""}${plural(count, "defect")}` : "no defects";
-      const rate = `${number(live.rate ?? 0, 1)} frames/s`;
-      // Before the object is known a verdict means nothing.
-      const verdict = this.step.isJudged ? `${WORDS[live.verdict] ?? WORDS.none} · ${found} · ${rate}` : rate;
-      say(this.verdict, live.warning ? `${verdict} · ${live.warning}` : verdict);
+      // Before the object is known a verdict means nothing. Not every camera tells its rate.
+      const parts = this.step.isJudged ? [WORDS[live.verdict] ?? WORDS.none, found] : [];
+      if (live.rate) parts.push(`${number(live.rate, 1)} frames/s`);
+      if (live.warning) parts.push(live.warning);
+      say(this.verdict, parts.join(" · "));
       this.verdict.dataset.verdict = this.step.isJudged ? live.verdict ?? "none" : "";
     }
     this.step.onLive?.(live);

