@@ -1,8 +1,13 @@
 //! Exposure, gain and black level of a GigE Vision camera: set at the start, changed while frames flow, refused.
 
-use std::process::Command;
+use std::{fs, process::Command};
 
 use clinspect_aravis::{Camera, Control};
+use clinspect_station::{
+    config::Config,
+    recipes::Recipes,
+    source::{Controls, Source},
+};
 use clinspect_testkit::tools::{Sandbox, has_device};
 
 use crate::simulated::{Simulated, alone, station, visible};
@@ -104,4 +109,36 @@ fn a_camera_that_refuses_a_value_inspects_no_frame_and_tells_its_range() {
         let inspected = ["pass", "fail", "none"].map(|verdict| seen[verdict].as_u64().unwrap());
         assert_eq!(inspected, [0; 3], "{seen}");
     }
+}
+
+#[test]
+fn a_recipe_names_what_differs_and_the_rest_stays_as_in_the_stations_file() {
+    gst::init().unwrap();
+    gstclinspect::register_static().unwrap();
+    let sandbox = Sandbox::new("station-controls-recipe");
+    let file = sandbox.path().join("station.toml");
+    fs::write(&file, camera("exposure = 2000\ngain = 3")).unwrap();
+    let cameras = Config::read(&file).unwrap().cameras;
+    let (recipes, _switches) = Recipes::open(sandbox.folder("recipes"), cameras).unwrap();
+    let controls = |lines: &str| {
+        let text = format!("[[camera]]\nname = \"left\"\n{lines}\n");
+        let cameras = recipes.check_text("bright", &text).unwrap();
+        let Source::Aravis { controls, caps, .. } = &cameras[0].source else {
+            panic!("{:?}", cameras[0].source);
+        };
+        assert!(caps.is_some());
+        *controls
+    };
+    let file = Controls {
+        exposure: Some(2000.0),
+        gain: Some(3.0),
+        black_level: None,
+    };
+    assert_eq!(controls(""), file);
+    let expected = Controls {
+        exposure: Some(500.0),
+        black_level: Some(8.0),
+        ..file
+    };
+    assert_eq!(controls("exposure = 500\nblack-level = 8"), expected);
 }

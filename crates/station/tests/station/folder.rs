@@ -10,7 +10,7 @@ use crate::process::Station;
 fn picture(width: usize, spot: Option<u8>) -> Vec<u8> {
     let mut bytes = format!("P5 {width} 48 255\n").into_bytes();
     let first = bytes.len();
-    bytes.extend((0..48 * width).map(|i| if i % width / 8 % 2 == 0 { 100 } else { 180 }));
+    bytes.extend((0..48 * width).map(|i| [100, 180][i % width / 8 % 2]));
     if let Some(spot) = spot {
         bytes[first + 20 * width + 30] = spot;
     }
