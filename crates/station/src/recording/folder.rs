@@ -155,7 +155,8 @@ enum Known<'n> {
 fn known<'n>(camera: &str, file: &'n str) -> Option<Known<'n>> {
     let part = parse_part(file);
     let name = part.map_or(file, |(name, _)| name);
-    let kinds: [(&str, fn(&'n str) -> Known<'n>); 3] = [
+    type Kind<'n> = fn(&'n str) -> Known<'n>;
+    let kinds: [(&str, Kind<'n>); 3] = [
         (PNG, Known::Png),
         (VERDICT, Known::Verdict),
         (JSON, Known::Json),

@@ -86,6 +86,15 @@ impl Chain {
         }
     }
 
+    /// Whether the elements can use their settings, as far as no frame decides.
+    ///
+    /// # Errors
+    /// An element's own words.
+    pub fn check(&self) -> Result<(), String> {
+        let mut elements = self.parts.iter().map(|part| &part.element);
+        elements.try_for_each(gstclinspect::check_settings)
+    }
+
     /// Inspects a frame, and waits for its result. `number` becomes its frame number.
     ///
     /// # Errors

@@ -115,9 +115,15 @@ impl Trial {
             Some(chain) => chain,
             None => Chain::start(&self.config)?,
         };
-        // After an error the chain is dropped.
         chain.warning = None;
-        let mut judged = chain.judge(frame, number)?;
+        // After an error the chain is dropped. New settings that fail with their first frame are not tried again.
+        let judged = chain.judge(frame, number);
+        if judged.is_err()
+            && let Some(old) = self.before.take()
+        {
+            self.config = old;
+        }
+        let mut judged = judged?;
         chain.messages.clear();
         // Limits that are not known are not being learned either.
         for inspection in &mut judged.report.inspections {
@@ -162,22 +168,20 @@ impl Trial {
             for change in &changes {
                 change.apply();
             }
-            let elements = chain.parts.iter().map(|part| &part.element);
-            let checked: Result<(), String> = elements.map(gstclinspect::check_settings).collect();
-            if let Err(why) = checked {
+            if let Err(why) = chain.check() {
                 for change in &changes {
                     change.take_back();
                 }
                 return Err(why);
             }
-            let old = std::mem::replace(&mut self.config, new);
-            // If no frame came since the last change, the settings before that one were in force.
-            self.before.get_or_insert(old);
-            return Ok(());
+        } else {
+            let next = Chain::start(&new)?;
+            next.check()?;
+            self.chain = Some(next);
         }
-        self.chain = Some(Chain::start(&new)?);
-        self.config = new;
-        self.before = None;
+        let old = std::mem::replace(&mut self.config, new);
+        // If no frame came since the last change, the settings before that one were in force.
+        self.before.get_or_insert(old);
         Ok(())
     }
 

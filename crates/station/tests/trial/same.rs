@@ -219,6 +219,13 @@ fn refused_settings_leave_those_before_in_force() {
     let why = trial.judge(&frames[1]).unwrap_err();
     assert!(why.contains("rois"), "{why}");
     assert!(trial.judge(&frames[1]).unwrap().mask == expected);
+    // The same if other kernels are needed, and so another pipeline.
+    trial
+        .change(&of(", rois = [[0, 0, 1000, 1000]], compare = \"average\""))
+        .unwrap();
+    trial.judge(&frames[1]).unwrap_err();
+    // The contrast is learned anew, from this frame.
+    assert!(trial.judge(&frames[1]).unwrap().mask == expected);
     trial.change(&of(", rois = [[0, 0, 100, 100]]")).unwrap();
     assert!(trial.judge(&frames[1]).unwrap().mask != expected);
 }

@@ -110,7 +110,7 @@ fn taught_settings_pass_the_good_frames_of_grey_colour_and_16_bits() {
         assert!(!first.contains(&"fail"), "{format}: {first:?}");
         assert_eq!(again, ["pass"; 10], "{format}");
         assert_eq!(
-            bad.iter().map(|of| verdict(of)).collect::<Vec<_>>(),
+            bad.iter().map(verdict).collect::<Vec<_>>(),
             ["fail"; 2],
             "{format}"
         );
