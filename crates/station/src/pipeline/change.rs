@@ -8,7 +8,10 @@ use std::{
 
 use gst::prelude::*;
 
-use super::{FLAT_FIELD, GAUSSIAN, HISTOGRAM, Part, Pipeline};
+use super::{
+    Pipeline,
+    inspection::{FLAT_FIELD, GAUSSIAN, HISTOGRAM, Part},
+};
 use crate::config::{CameraConfig, Properties, set, value_of};
 
 /// Longest wait for the frames that show whether changed settings are used.
