@@ -74,7 +74,7 @@ function fillChoice(recipes) {
 }
 
 function changesTable(changes) {
-  const what = { switch: "Switch", save: "Save", delete: "Delete" };
+  const what = { switch: "Switch", save: "Save" };
   const rows = changes.map((of) => [
     dayAndClock(of.time),
     of.who,

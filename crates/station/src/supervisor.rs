@@ -45,6 +45,8 @@ enum Order {
 /// Gets `Ok` once frames are judged by the new settings, or if the camera did not run before; else a sentence that says why
 /// none is.
 pub type Reply = oneshot::Sender<Result<(), String>>;
+/// Where the [`Reply`] comes.
+pub type Replied = oneshot::Receiver<Result<(), String>>;
 
 /// The thread of a camera.
 pub struct Supervisor {
@@ -99,7 +101,7 @@ impl Supervisor {
     }
 
     /// Gives the camera the settings of another recipe. The receiver gets an error at once if the supervisor has ended.
-    pub fn switch(&self, config: CameraConfig) -> oneshot::Receiver<Result<(), String>> {
+    pub fn switch(&self, config: CameraConfig) -> Replied {
         let (reply, replied) = oneshot::channel();
         let order = Order::Change(Box::new(config), Some(reply));
         let _ = self.orders.send(order);

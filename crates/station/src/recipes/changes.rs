@@ -50,8 +50,6 @@ pub enum Action {
     Switch,
     /// It was written.
     Save,
-    /// It was removed.
-    Delete,
 }
 
 impl Change {

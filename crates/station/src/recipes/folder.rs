@@ -220,8 +220,15 @@ impl Folder {
         let text = format!("{name}.toml");
         for entry in fs::read_dir(&saved)? {
             let entry = entry?;
-            if entry.file_name() != *text {
-                fs::rename(entry.path(), own.join(entry.file_name()))?;
+            let place = own.join(entry.file_name());
+            if entry.file_name() == *text {
+                continue;
+            }
+            if is_empty(&entry.path()) {
+                remove(&place)?;
+                remove(&entry.path())?;
+            } else {
+                fs::rename(entry.path(), place)?;
             }
         }
         sync(&own)?;
@@ -245,7 +252,10 @@ impl Staged<'_> {
     /// Where a file of the recipe would be read.
     pub fn file(&self, file: &str) -> PathBuf {
         let staged = self.path.join(file);
-        if staged.exists() {
+        if is_empty(&staged) {
+            // It will be gone.
+            self.path.join(format!("no-{file}"))
+        } else if staged.exists() {
             staged
         } else {
             self.folder.of_recipe(&self.name).join(file)
@@ -269,6 +279,19 @@ impl Drop for Staged<'_> {
     fn drop(&mut self) {
         // After a commit there is nothing to remove.
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Whether there is a file without content: it stands for one that is removed.
+fn is_empty(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|about| about.len() == 0)
+}
+
+/// Removes a file, if there is one.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

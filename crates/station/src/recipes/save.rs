@@ -58,7 +58,7 @@ impl From<io::Error> for SaveError {
 }
 
 impl Recipes {
-    /// Writes a recipe and files that belong to it; files that are not named stay. `expected_hash`: what the recipe must
+    /// Writes a recipe and files that belong to it; files that are not named stay, and one without content is removed. `expected_hash`: what the recipe must
     /// still be, or `None` for a new one. The cameras go on as before: [`Self::switch`] puts the recipe in force.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::{
 };
 
 use gstinspectpublish::report::RecipeId;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::time::timeout;
 
 use super::{Running, Station, in_file};
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     error, info,
     recipes::{Action, Change, InForce, Read, Recipes, Switch},
     state::{Camera, Status},
-    supervisor::Supervisor,
+    supervisor::{Replied, Supervisor},
 };
 
 /// A supervisor answers a little later than its camera's `start-timeout` at the latest.
@@ -23,7 +23,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 /// A switch that was ordered and is not known to have happened.
 struct Ordered {
     /// Cameras that have other settings now, and their answers.
-    changed: Vec<(String, Duration, oneshot::Receiver<Result<(), String>>)>,
+    changed: Vec<(String, Duration, Replied)>,
     /// Cameras that the recipe before did not have.
     new: Vec<(Arc<Camera>, Duration)>,
     /// Cameras that this recipe does not have. They run until the switch is done.

@@ -177,7 +177,13 @@ fn recipe_is_saved_whole_and_nobody_overwrites_another() {
     assert_ne!(now, first.hash);
     let read = recipes.read("cloth", Purpose::Run).unwrap();
     assert_eq!(read.id.hash, now);
-    save("[[camera]]\nname = \"left\"\n", &[], Some(&now)).unwrap();
+    // A file goes with the text that needed it.
+    let gone = [("left-ignore.png".to_owned(), Vec::new())];
+    let failed = save(&text("left-ignore.png"), &gone, Some(&now));
+    assert!(matches!(failed, Err(SaveError::Mistakes(_))));
+    save("[[camera]]\nname = \"left\"\n", &gone, Some(&now)).unwrap();
+    assert!(!folder.0.join("cloth/left-ignore.png").exists());
+    assert!(folder.0.join("cloth/left-limits.npz").exists());
 
     for (name, file) in [
         ("../cloth", "a.png"),
