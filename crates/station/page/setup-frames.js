@@ -67,6 +67,7 @@ export class KeptFrames {
     this.good.disabled = frame.label === "good";
     this.failed.disabled = frame.label !== "good";
     this.used.checked = frame.used;
+    this.used.parentElement.hidden = frame.label !== "good";
     this.editor.show();
     this.editor.set((frame.missed ?? []).map((at) => ({ kind: "judge", at })));
     const { draft } = this.bench;
