@@ -37,6 +37,8 @@ use crate::{
 const RECENT: usize = 8;
 /// Least time between two of them.
 const RECENT_PACE: Duration = Duration::from_millis(120);
+/// Said of a recipe whose limits are in a file.
+const LEARNED_ON_LINE: &str = "this camera has learned limits while the line ran. When you save, the limits that this page shows replace them";
 /// Name of a new camera.
 const NEW: &str = "camera";
 
@@ -152,8 +154,16 @@ impl Draft {
         );
         fs::create_dir(&folder)
             .map_err(|why| format!("the folder of recipes refuses files: {why}"))?;
+        let mut teach = Teach::default();
         if let Some(base) = &base {
-            take_files(&setup.recipes.files(&base.name), &folder);
+            let files = setup.recipes.files(&base.name);
+            // They would win over the limits that the page shows.
+            let limits = limits_file(&name);
+            let is_limits = |file: &&PathBuf| file.file_name().is_some_and(|of| *of == *limits);
+            if files.iter().any(|file| is_limits(&file)) {
+                teach.problem = Some(LEARNED_ON_LINE.to_owned());
+            }
+            take_files(files.iter().filter(|file| !is_limits(file)), &folder);
         }
         let shared = Arc::new(Shared {
             recipes: setup.recipes.clone(),
@@ -172,7 +182,7 @@ impl Draft {
                 base_text,
                 recent: VecDeque::new(),
                 frames: Frames::default(),
-                teach: Teach::default(),
+                teach,
                 tries: Tries::default(),
                 controls: Value::Null,
             }),
@@ -480,8 +490,13 @@ impl State {
     }
 }
 
+/// The file of the limits that a camera learned while the line ran.
+pub(super) fn limits_file(camera: &str) -> String {
+    format!("{camera}-limits.npz")
+}
+
 /// Copies what belongs to the recipe in force: its models and masks. Without a file the camera says what it lacks.
-fn take_files(files: &[PathBuf], folder: &Path) {
+fn take_files<'f>(files: impl Iterator<Item = &'f PathBuf>, folder: &Path) {
     for file in files {
         if let Some(name) = file.file_name() {
             let _ = fs::copy(file, folder.join(name));

@@ -64,10 +64,26 @@ impl Draft {
             .flatten()
             .flatten()
         {
+            // While limits are learned there is a folder, too.
+            if !entry.file_type().is_ok_and(|of| of.is_file()) {
+                continue;
+            }
             let file = entry.file_name().to_string_lossy().into_owned();
             let content = fs::read(entry.path())
                 .map_err(|why| refused(format!("{file} cannot be read: {why}")))?;
             files.push((file, content));
+        }
+        // A file without content is removed: what this camera had, and has no longer.
+        let own = format!("{camera}-");
+        for file in self.shared.recipes.files(name) {
+            let file = file
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            if file.starts_with(&own) && !files.iter().any(|(of, _)| *of == file) {
+                files.push((file, Vec::new()));
+            }
         }
         files.sort();
         let saved = self

@@ -16,7 +16,7 @@ use super::{
     connections::Peer,
     refusal::Refusal,
 };
-use crate::recipes::{InForce, NO_NAME};
+use crate::recipes::{InForce, NO_NAME, Recipes};
 
 /// The command line says in this header who works with it.
 pub const USER: &str = "clinspect-user";
@@ -80,8 +80,16 @@ pub async fn switch(
     if !crate::config::is_name(&asked.name) {
         return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, NO_NAME));
     }
-    let who = who(&headers, peer);
-    let switched = recipes.switch(&asked.name, &who);
+    let took = switched(&recipes, &asked.name, &who(&headers, peer)).await?;
+    Ok(Json(json!({ "milliseconds": took })))
+}
+
+/// Switches all cameras to a recipe, or none; how many milliseconds it took.
+///
+/// # Errors
+/// Why all cameras are as before, or that they still start.
+pub async fn switched(recipes: &Recipes, name: &str, who: &str) -> Result<u64, Refusal> {
+    let switched = recipes.switch(name, who);
     let Ok(switched) = tokio::time::timeout(SWITCH_WITHIN, switched).await else {
         // It goes on without the one who asked.
         return Err(Refusal::new(
@@ -90,9 +98,7 @@ pub async fn switch(
         ));
     };
     let took = switched.map_err(|why| Refusal(StatusCode::CONFLICT, why.into()))?;
-    Ok(Json(
-        json!({ "milliseconds": u64::try_from(took.as_millis()).unwrap_or(u64::MAX) }),
-    ))
+    Ok(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Who asks, for the list of changes: the page's address, or the user of the command line.

@@ -6,7 +6,7 @@ use axum::{
     Extension, Json,
     body::Bytes,
     extract::{Path, Query, State, rejection::JsonRejection},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
@@ -16,6 +16,7 @@ use super::{
     Site,
     access::{Right, may_write},
     connections::Peer,
+    recipes::{switched, who},
     refusal::Refusal,
 };
 use crate::{
@@ -450,13 +451,14 @@ pub async fn save(
     State(site): Shared,
     Extension(right): Rights,
     Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
     Path(id): Path<String>,
     asked: Result<Json<Save>, JsonRejection>,
 ) -> Result<Response, Refusal> {
     let draft = draft(&site, right, &id)?;
     let setup = setup(&site, right)?.clone();
     let Save { name, activate } = body(asked)?;
-    let who = format!("page {}", peer.0);
+    let who = who(&headers, peer);
     let (of_save, by) = (name.clone(), who.clone());
     let saved = aside(move || draft.save(&of_save, &by)).await?;
     let hash = match saved {
@@ -469,10 +471,7 @@ pub async fn save(
         }
     };
     let milliseconds = match activate {
-        true => {
-            let took = setup.recipes.switch(&name, &who).await.map_err(conflict)?;
-            Some(took.as_secs_f64() * 1e3)
-        }
+        true => Some(switched(&setup.recipes, &name, &who).await?),
         false => None,
     };
     Ok(Json(json!({ "name": name, "hash": hash, "milliseconds": milliseconds })).into_response())

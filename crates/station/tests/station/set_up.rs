@@ -36,7 +36,7 @@ fn station(sandbox: &Sandbox, cameras: &str) -> Station {
             defects: 6,
             seed,
         };
-        scenes::panels(&frames.join(name), spec.clone(), sequence).unwrap();
+        scenes::panels(&frames.join(name), spec, sequence).unwrap();
     };
     panels("good", 12, 12, 1);
     panels("failed", 6, 0, 2);
@@ -341,6 +341,52 @@ fn the_running_inspection_is_untouched_until_somebody_saves_and_a_later_save_is_
         station.camera("left")["pass"].as_u64() > Some(5)
     });
     station.lost_nothing("left");
+    station.end("TERM");
+}
+
+#[test]
+fn files_of_a_recipe_are_those_that_the_page_shows() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("set-up-files");
+    let inspection = "pitch-x = 16, pitch-y = 0, min-contrast = 0, multiples = [1], threshold = 30";
+    let mut station = station(&sandbox, &live_camera("left", "ball", inspection));
+    station.wait_for_status("left", "running");
+    let files = sandbox.path().join("recipes/masked");
+    let [mask, limits] = ["left-ignore.png", "left-limits.npz"].map(|file| files.join(file));
+    {
+        let draft = Draft::begin(&station, Some("left"));
+        draft.judged(|live| live["verdict"] == "fail");
+        // Nothing is judged.
+        let mut picture = std::io::Cursor::new(Vec::new());
+        let white = image::GrayImage::from_pixel(160, 120, image::Luma([255]));
+        white
+            .write_to(&mut picture, image::ImageFormat::Png)
+            .unwrap();
+        let path = format!("{}/mask", draft.1);
+        let (status, answer) = station.request("PUT", &path, picture.get_ref(), TOKEN);
+        assert_eq!((status, answer.trim()), (200, "{\"mistakes\":[]}"));
+        draft.judged(|live| live["verdict"] != "fail");
+        let masked = json!({ "name": "masked", "activate": true });
+        draft.ask("POST", "/save", &masked);
+        assert!(mask.exists());
+        // As the command `learn` of a running camera leaves it.
+        fs::write(&limits, "learned").unwrap();
+        let later = Draft::begin(&station, Some("left"));
+        let state = later.ask("GET", "", &Value::Null);
+        let said = state["teach"]["problem"].as_str().unwrap_or_default();
+        assert!(said.contains("learned limits"), "{state}");
+        later.ask("DELETE", "/mask", &Value::Null);
+        later.judged(|live| live["verdict"] == "fail");
+        later.ask("POST", "/save", &masked);
+    }
+    assert!(
+        !mask.exists() && !limits.exists(),
+        "files that nobody sees decide"
+    );
+    let text = fs::read_to_string(sandbox.path().join("recipes/masked.toml")).unwrap();
+    assert!(!text.contains("mask"), "{text}");
     station.end("TERM");
 }
 
