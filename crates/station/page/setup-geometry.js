@@ -58,3 +58,17 @@ export function marksOf(shape, { name, key, isSelected, hasPoints, radius }) {
     class: "handle", cx, cy, r: radius, tabindex: 0, role: "button", "aria-label": `Point ${point + 1} of ${points.length}, at ${cx}, ${cy}`, "data-key": `${key} ${point}`,
   }))];
 }
+
+/// The shape that is being drawn, with a cross where the next point goes.
+export function previewOf(drawing, radius) {
+  if (!drawing) return [];
+  const [x, y] = drawing.cursor;
+  const cross = draw("path", { class: "cross", d: `M${x - 3 * radius} ${y}h${6 * radius}M${x} ${y - 3 * radius}v${6 * radius}` });
+  if (drawing.from) {
+    const [left, top, width, height] = rectangle(drawing.from, drawing.cursor);
+    return [draw("rect", { class: "shape new", x: left, y: top, width, height }), cross];
+  }
+  const dots = drawing.points.map(([cx, cy], index) => draw("circle", { class: index ? "handle" : "handle first", cx, cy, r: radius }));
+  const line = [...drawing.points, drawing.cursor].map((of) => of.join(" ")).join("L");
+  return [draw("path", { class: "shape new", d: `M${line}` }), ...dots, cross];
+}

@@ -1,7 +1,7 @@
 // Draws rectangles and polygons over a picture, by mouse, by touch and by keyboard.
 
 import { draw } from "./dom.js";
-import { isPolygon, marksOf, movePoint, moveShape, nearestEdge, pointsOf, rectangle } from "./setup-geometry.js";
+import { isPolygon, marksOf, movePoint, moveShape, nearestEdge, pointsOf, previewOf, rectangle } from "./setup-geometry.js";
 
 const FAR = 10;
 /// A pointer that moved less drew no rectangle.
@@ -322,7 +322,7 @@ export class Editor {
     svg.classList.toggle("drawing", Boolean(this.drawing));
     if (this.drawing) svg.setAttribute("tabindex", "0");
     else svg.removeAttribute("tabindex");
-    this.element.replaceChildren(...this.marks(HANDLE / scale), ...this.preview(HANDLE / scale));
+    this.element.replaceChildren(...this.marks(HANDLE / scale), ...previewOf(this.drawing, HANDLE / scale));
     if (focused) this.element.querySelector(`[data-key="${focused}"]`)?.focus({ preventScroll: true });
   }
 
@@ -331,20 +331,6 @@ export class Editor {
       const isSelected = index === this.selected;
       return marksOf(shape, { name: this.name(index), key: index, isSelected, hasPoints: isSelected && !this.drawing, radius });
     });
-  }
-
-  preview(radius) {
-    const { drawing } = this;
-    if (!drawing) return [];
-    const [x, y] = drawing.cursor;
-    const cross = draw("path", { class: "cross", d: `M${x - 3 * radius} ${y}h${6 * radius}M${x} ${y - 3 * radius}v${6 * radius}` });
-    if (drawing.from) {
-      const [left, top, width, height] = rectangle(drawing.from, drawing.cursor);
-      return [draw("rect", { class: "shape new", x: left, y: top, width, height }), cross];
-    }
-    const dots = drawing.points.map(([cx, cy], index) => draw("circle", { class: index ? "handle" : "handle first", cx, cy, r: radius }));
-    const line = [...drawing.points, drawing.cursor].map((of) => of.join(" ")).join("L");
-    return [draw("path", { class: "shape new", d: `M${line}` }), ...dots, cross];
   }
 }
 
