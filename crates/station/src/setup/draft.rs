@@ -39,6 +39,8 @@ const RECENT: usize = 8;
 const RECENT_PACE: Duration = Duration::from_millis(120);
 /// Said of a recipe whose limits are in a file.
 const LEARNED_ON_LINE: &str = "this camera has learned limits while the line ran. When you save, the limits that this page shows replace them";
+/// Longest wait until a camera of the draft's own is closed.
+const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 /// Name of a new camera.
 const NEW: &str = "camera";
 
@@ -73,6 +75,10 @@ pub(super) struct Shared {
     /// When the page asked last for live frames.
     looked: Mutex<Option<Instant>>,
     pub is_over: AtomicBool,
+    /// Whether the draft's camera is given back, so that the station can open it.
+    released: AtomicBool,
+    /// Whether the draft has a camera open.
+    pub has_own: AtomicBool,
 }
 
 /// What a draft has.
@@ -191,6 +197,8 @@ impl Draft {
             asked: Mutex::new(Instant::now()),
             looked: Mutex::new(None),
             is_over: AtomicBool::new(false),
+            released: AtomicBool::new(false),
+            has_own: AtomicBool::new(false),
         });
         // Without a camera the settings have a mistake, which the page knows.
         let _ = shared.check();
@@ -358,6 +366,31 @@ impl Draft {
         checked
     }
 
+    /// Gives a camera back that only the draft uses, before the station opens it. Takes up to some seconds.
+    pub fn release(&self) {
+        self.shared.released.store(true, Relaxed);
+        let until = Instant::now() + RELEASE_WITHIN;
+        while self.shared.has_own.load(Relaxed) && Instant::now() < until {
+            self.shared.wake.notify_all();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Looks at frames again: at those of the station, if the camera runs there now.
+    pub fn resume(&self, setup: &Setup) {
+        let mut state = self.shared.state();
+        if let Some(camera) = setup.camera(&state.name) {
+            let choice = super::choices::running(&camera.name);
+            state
+                .settings
+                .insert("source".to_owned(), choice.id.as_str().into());
+            (state.choice, state.running) = (Some(choice), Some(camera));
+        }
+        drop(state);
+        self.shared.released.store(false, Relaxed);
+        self.shared.wake.notify_all();
+    }
+
     /// The newest live frames, to measure the object.
     pub fn recent(&self) -> Vec<Arc<Frame>> {
         let state = self.shared.state();
@@ -388,6 +421,11 @@ impl Drop for Draft {
 impl Shared {
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the draft's camera is given back.
+    pub fn is_released(&self) -> bool {
+        self.released.load(Relaxed)
     }
 
     /// Whether the page looks at live frames.

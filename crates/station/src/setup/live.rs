@@ -7,7 +7,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{draft::Shared, feed::Feed, focus::focus};
+use super::{
+    draft::{Shared, State},
+    feed::Feed,
+    focus::focus,
+};
 use crate::{
     config::CameraConfig,
     frame::Frame,
@@ -21,6 +25,10 @@ const LOOKS: Duration = Duration::from_secs(8);
 const PACE: Duration = Duration::from_millis(100);
 /// Longest wait for a frame before the page is told that none comes.
 const FRAME_WITHIN: Duration = Duration::from_secs(2);
+/// A frame older than this is not judged again.
+const FRESH: Duration = Duration::from_secs(1);
+/// Said while the first trial is made.
+const STARTS: &str = "the inspection starts; a first start compiles kernels";
 /// Pause after a failure.
 const PAUSE: Duration = Duration::from_millis(1500);
 /// Width of the pictures, px.
@@ -47,66 +55,73 @@ pub struct Live {
 }
 
 /// The frames of the source that the settings name.
+#[derive(Default)]
 struct Opened {
     of: Option<(Option<String>, Source)>,
     feed: Option<Feed>,
+    /// The newest frame, and when it came.
+    last: Option<(Instant, Arc<Frame>)>,
+}
+
+/// The inspection of a draft, as far as it is made.
+#[derive(Default)]
+struct Bench {
+    trial: Option<Trial>,
+    /// The revision of the settings that judged last, or was refused last.
+    revision: Option<u64>,
 }
 
 /// Runs until the draft is over.
 pub(super) fn run(shared: &Arc<Shared>) {
-    let mut source = Opened {
-        of: None,
-        feed: None,
-    };
-    let mut trial: Option<(u64, Trial)> = None;
+    let mut source = Opened::default();
+    let mut bench = Bench::default();
     while !shared.is_over.load(Relaxed) {
         let is_taught = shared.state().teach.is_collecting();
-        if !is_taught && !shared.is_looked_at(LOOKS) {
+        if shared.is_released() || (!is_taught && !shared.is_looked_at(LOOKS)) {
             // A camera of the draft's own is given back meanwhile.
-            source = Opened {
-                of: None,
-                feed: None,
-            };
-            trial = None;
-            let state = shared.state();
-            drop(
-                shared
-                    .wake
-                    .wait_timeout(state, Duration::from_secs(1))
-                    .unwrap_or_else(PoisonError::into_inner),
-            );
+            (source, bench) = (Opened::default(), Bench::default());
+            shared.has_own.store(false, Relaxed);
+            shared.wait(Duration::from_millis(500), |_| false);
             continue;
         }
         let started = Instant::now();
-        let live = match next(shared, &mut source) {
+        let live = match next(shared, &mut source, bench.revision) {
             Ok(frame) => {
                 shared.remember(&frame);
                 shared.collect(&frame);
-                judge(shared, &mut trial, &frame)
+                judge(shared, &mut bench, &frame)
             }
             Err(why) => {
                 source.feed = None;
                 problem(&why, None)
             }
         };
+        let is_own = matches!(source.feed, Some(Feed::Own(_)));
+        shared.has_own.store(is_own, Relaxed);
         let is_problem = live.answer.get("problem").is_some_and(|of| !of.is_null());
         shared.show(live);
         let pause = if is_problem { PAUSE } else { PACE };
-        let until = started + pause;
         // A change of the settings is seen at once.
-        let revision = shared.state().revision;
-        while Instant::now() < until && !shared.is_over.load(Relaxed) {
-            let state = shared.state();
-            if state.revision != revision {
-                break;
-            }
+        let left = pause.saturating_sub(started.elapsed());
+        shared.wait(left, |state| {
+            bench.revision.is_some_and(|of| of != state.revision)
+        });
+    }
+    shared.has_own.store(false, Relaxed);
+}
+
+impl Shared {
+    /// Waits so long, or until `is_over` holds, or until the draft ends or gives its camera back.
+    fn wait(&self, limit: Duration, is_over: impl Fn(&State) -> bool) {
+        let until = Instant::now() + limit;
+        let mut state = self.state();
+        while !is_over(&state) && !self.is_over.load(Relaxed) {
             let left = until.saturating_duration_since(Instant::now());
-            drop(
-                shared
-                    .wake
-                    .wait_timeout(state, left)
-                    .unwrap_or_else(PoisonError::into_inner),
-            );
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.wake.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -125,20 +140,17 @@ impl Shared {
     }
 }
 
-/// The next frame of the source that is chosen.
-fn next(shared: &Shared, source: &mut Opened) -> Result<Arc<Frame>, String> {
-    let (config, running, is_chosen) = {
+/// The next frame of the source that is chosen. After a change of the settings, `judged` is an older revision: the frame
+/// before is judged again, so that nobody waits for the camera.
+fn next(shared: &Shared, source: &mut Opened, judged: Option<u64>) -> Result<Arc<Frame>, String> {
+    let (config, running, is_chosen, revision) = {
         let state = shared.state();
-        (
-            state.config.clone(),
-            state.running.clone(),
-            state.choice.is_some(),
-        )
+        let of = (state.config.clone(), state.running.clone());
+        (of.0, of.1, state.choice.is_some(), state.revision)
     };
     if !is_chosen {
         return Err("choose a camera".to_owned());
     }
-    let is_own = running.is_none();
     let wanted = match (&running, &config) {
         (Some(camera), _) => (
             Some(camera.name.clone()),
@@ -147,6 +159,13 @@ fn next(shared: &Shared, source: &mut Opened) -> Result<Arc<Frame>, String> {
         (None, Some(config)) => (None, config.source.clone()),
         (None, None) => return Err("correct the settings first".to_owned()),
     };
+    if source.of.as_ref() == Some(&wanted)
+        && judged.is_some_and(|judged| judged != revision)
+        && let Some((came, last)) = &source.last
+        && came.elapsed() < FRESH
+    {
+        return Ok(last.clone());
+    }
     if let (Some((None, of)), Some(Feed::Own(own))) = (&mut source.of, &source.feed)
         && *of != wanted.1
         && own.set_controls(of, &wanted.1)?
@@ -165,13 +184,18 @@ fn next(shared: &Shared, source: &mut Opened) -> Result<Arc<Frame>, String> {
     }
     let feed = source.feed.as_ref().ok_or("choose a camera")?;
     let frame = feed.next(FRAME_WITHIN)?;
-    if is_own && let Feed::Own(own) = feed {
-        shared.state().controls = own.controls();
-    }
-    frame.ok_or_else(|| format!("no frame has come for {} s", FRAME_WITHIN.as_secs()))
+    let controls = match feed {
+        Feed::Own(own) => own.controls(),
+        Feed::Running(_) => Value::Null,
+    };
+    shared.state().controls = controls;
+    let none = || format!("no frame has come for {} s", FRAME_WITHIN.as_secs());
+    let frame = frame.ok_or_else(none)?;
+    source.last = Some((Instant::now(), frame.clone()));
+    Ok(frame)
 }
 
-fn judge(shared: &Shared, trial: &mut Option<(u64, Trial)>, frame: &Arc<Frame>) -> Live {
+fn judge(shared: &Shared, bench: &mut Bench, frame: &Arc<Frame>) -> Live {
     let (config, revision, changed) = {
         let state = shared.state();
         (state.config.clone(), state.revision, state.changed)
@@ -179,15 +203,14 @@ fn judge(shared: &Shared, trial: &mut Option<(u64, Trial)>, frame: &Arc<Frame>) 
     let Some(config) = config else {
         return problem("correct the settings first", Some(frame));
     };
-    if trial.is_none() {
+    let is_first = bench.revision != Some(revision);
+    if bench.trial.is_none() && is_first {
         // The page shows the picture meanwhile.
-        shared.show(problem(
-            "the inspection starts; a first start compiles kernels",
-            Some(frame),
-        ));
+        shared.show(problem(STARTS, Some(frame)));
     }
-    let is_first = trial.as_ref().is_none_or(|(of, _)| *of != revision);
-    match judged(trial, &config, revision, frame) {
+    let judged = judged(bench, &config, revision, frame);
+    bench.revision = Some(revision);
+    match judged {
         Ok((judged, estimates)) => {
             let milliseconds = is_first.then(|| changed.elapsed().as_secs_f64() * 1e3);
             let mut answer = answer(frame, &judged);
@@ -206,7 +229,7 @@ fn judge(shared: &Shared, trial: &mut Option<(u64, Trial)>, frame: &Arc<Frame>) 
             }
         }
         Err(why) => {
-            *trial = None;
+            bench.trial = None;
             problem(&why, Some(frame))
         }
     }
@@ -214,24 +237,19 @@ fn judge(shared: &Shared, trial: &mut Option<(u64, Trial)>, frame: &Arc<Frame>) 
 
 /// The frame's results under the settings of this revision.
 fn judged(
-    trial: &mut Option<(u64, Trial)>,
+    bench: &mut Bench,
     config: &CameraConfig,
     revision: u64,
     frame: &Arc<Frame>,
 ) -> Result<(Judged, Value), String> {
-    let trial = match trial {
-        Some((of, trial)) => {
-            if *of != revision {
+    let trial = match &mut bench.trial {
+        Some(trial) => {
+            if bench.revision != Some(revision) {
                 trial.change(config)?;
-                *of = revision;
             }
             trial
         }
-        None => {
-            &mut trial
-                .insert((revision, Trial::start(config, frame.info())?))
-                .1
-        }
+        none => none.insert(Trial::start(config, frame.info())?),
     };
     let judged = trial.judge(frame)?;
     Ok((judged, json!(trial.estimates())))

@@ -460,7 +460,8 @@ pub async fn save(
     let Save { name, activate } = body(asked)?;
     let who = who(&headers, peer);
     let (of_save, by) = (name.clone(), who.clone());
-    let saved = aside(move || draft.save(&of_save, &by)).await?;
+    let of_draft = draft.clone();
+    let saved = aside(move || of_draft.save(&of_save, &by)).await?;
     let hash = match saved {
         Ok(hash) => hash,
         Err(SaveRefused::Refused(sentence)) => return Err(conflict(sentence)),
@@ -470,9 +471,13 @@ pub async fn save(
             return Ok((StatusCode::CONFLICT, Json(answer)).into_response());
         }
     };
-    let milliseconds = match activate {
-        true => Some(switched(&setup.recipes, &name, &who).await?),
-        false => None,
-    };
+    let mut milliseconds = None;
+    if activate {
+        let of_draft = draft.clone();
+        aside(move || of_draft.release()).await?;
+        let switched = switched(&setup.recipes, &name, &who).await;
+        draft.resume(&setup);
+        milliseconds = Some(switched?);
+    }
     Ok(Json(json!({ "name": name, "hash": hash, "milliseconds": milliseconds })).into_response())
 }
