@@ -68,7 +68,11 @@ export class SaveStep {
     if (!answer) return this.tell(false, "The station does not answer. Look at the list of changes on the main page before you save again.");
     if (answer.status === 409) return this.showConflict(answer.text);
     if (!answer.ok) return this.tell(false, answer.text);
-    const { hash, milliseconds } = JSON.parse(answer.text);
+    const { hash, milliseconds, problem } = JSON.parse(answer.text);
+    if (problem) {
+      this.tell(false, `Saved as ${name}, version ${hash}, but not in use: ${problem}`);
+      return draft.load();
+    }
     const used = activate && milliseconds != null ? ` The cameras use it since now; the switch took ${number(milliseconds)} ms.` : "";
     this.tell(true, `Saved as ${name}, version ${hash}.${used}`, make("p", { class: "buttons" }, make("a", { href: "./", id: "done" }, "To the cameras")));
     await draft.load();

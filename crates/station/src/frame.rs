@@ -20,6 +20,18 @@ const MOST_ROWS: u32 = 32_767;
 pub struct Frame {
     buffer: gst::Buffer,
     info: gst_video::VideoInfo,
+    rate: gst::Fraction,
+}
+
+/// What the pixels are, without what tells cameras and files apart: an object is the same in both.
+fn plain(info: &gst_video::VideoInfo) -> Result<gst_video::VideoInfo, gst::glib::BoolError> {
+    let colorimetry = info.colorimetry();
+    let plain = gst_video::VideoInfo::builder(info.format(), info.width(), info.height());
+    let plain = plain.par(info.par());
+    match info.is_yuv() {
+        true => plain.colorimetry(&colorimetry).build(),
+        false => plain.build(),
+    }
 }
 
 impl Frame {
@@ -31,6 +43,8 @@ impl Frame {
         let unreadable = |_| format!("GStreamer cannot read the {} frame", info.format());
         let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info);
         let frame = frame.map_err(unreadable)?;
+        let rate = info.fps();
+        let info = &plain(info).map_err(|error| error.to_string())?;
         let copy = gst::Buffer::with_size(info.size()).map_err(|error| error.to_string())?;
         let copy = gst_video::VideoFrame::from_buffer_writable(copy, info);
         let mut copy = copy.map_err(|_| "no memory for a copy of the frame".to_owned())?;
@@ -39,7 +53,13 @@ impl Frame {
         Ok(Self {
             buffer: copy.into_buffer(),
             info: info.clone(),
+            rate,
         })
+    }
+
+    /// Frames per second of the camera; 0/1 if it is not known.
+    pub fn rate(&self) -> gst::Fraction {
+        self.rate
     }
 
     /// Decodes a PNG, PNM or JPEG picture. Grey of 8 and 16 bits and RGB of 8 bits keep every bit: they become GRAY8,
@@ -94,7 +114,11 @@ impl Frame {
                 }
             }
         }
-        Ok(Self { buffer, info })
+        Ok(Self {
+            buffer,
+            info,
+            rate: gst::Fraction::new(0, 1),
+        })
     }
 
     /// The pixels, in the layout of [`Self::info`].

@@ -15,7 +15,12 @@ mod refusal;
 mod setup;
 mod waiting;
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -99,6 +104,9 @@ pub async fn serve(
         live: live::places(),
         events: events::places(),
     });
+    if let Some(setup) = site.setup.clone() {
+        tokio::spawn(tidy(Arc::downgrade(&setup)));
+    }
     connections::accept(listener, router(site)).await
 }
 
@@ -151,6 +159,17 @@ fn router(site: Arc<Site>) -> Router {
         .layer(middleware::from_fn(headers))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(site)
+}
+
+/// Ends drafts that nobody asks about: they hold frames, and perhaps a camera.
+async fn tidy(setup: Weak<Setup>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        match setup.upgrade() {
+            Some(setup) => setup.forget_old(),
+            None => return,
+        }
+    }
 }
 
 /// What can be asked of a draft.

@@ -26,6 +26,7 @@ use crate::{
 };
 pub use changes::{Action, Change};
 pub use numbers::{Numbers, SWITCH_BUCKETS};
+use save::is_file_name;
 pub use save::{SaveError, Saved};
 
 use changes::Changes;
@@ -324,6 +325,11 @@ impl Recipes {
         read.map(|(cameras, _)| cameras)
     }
 
+    /// The names of the recipes.
+    pub fn names(&self) -> Vec<String> {
+        self.folder.names()
+    }
+
     /// Whether there is a recipe of that name.
     pub fn exists(&self, name: &str) -> bool {
         is_name(name) && self.folder.recipe(name).exists()
@@ -338,7 +344,12 @@ impl Recipes {
             .into_iter()
             .flatten();
         let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        files.retain(|path| path.is_file());
+        // Others are no part of a recipe.
+        let is_own = |name: &str| is_file_name(name);
+        files.retain(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            path.is_file() && name.is_some_and(is_own)
+        });
         files.sort();
         files
     }

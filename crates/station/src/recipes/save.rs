@@ -108,7 +108,8 @@ impl Recipes {
     }
 }
 
-fn is_file_name(file: &str) -> bool {
+/// Whether a file of this name may belong to a recipe.
+pub(super) fn is_file_name(file: &str) -> bool {
     let Some((stem, end)) = file.rsplit_once('.') else {
         return false;
     };

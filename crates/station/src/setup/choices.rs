@@ -120,15 +120,54 @@ impl Choices {
             .and_then(|root| found::folders(root).ok());
         let folders = folders.into_iter().flatten().map(|found| ("folder", found));
         for (kind, found) in local.chain(folders) {
+            // A folder may have many readers, a device has one.
+            let is_used = |source: &Source| match source {
+                Source::Description(text) => {
+                    kind == "v4l2" && names_device(text, &found.detail, &found.source)
+                }
+                Source::Aravis { .. } => false,
+            };
+            let user = configs.iter().find(|config| is_used(&config.source));
             list.push(Choice {
                 id: found.id,
                 kind,
                 label: found.label,
                 detail: found.detail,
-                camera: None,
+                camera: user.map(|config| config.name.clone()),
                 key: Some(("source", found.source)),
             });
         }
         list
+    }
+}
+
+/// Whether a description opens the device `path`, under this name or the lasting one that `source` has.
+fn names_device(description: &str, path: &str, source: &str) -> bool {
+    let lasting = source.split("device=").nth(1).unwrap_or(path);
+    let words = description.split(|of: char| of.is_whitespace() || "=\"'!".contains(of));
+    words
+        .into_iter()
+        .any(|word| word == path || word == lasting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_device;
+
+    #[test]
+    fn a_device_in_use_is_known_by_both_of_its_names() {
+        let source = "v4l2src device=/dev/v4l/by-id/cam-1";
+        for (description, is_it) in [
+            ("v4l2src device=/dev/video1 ! videoconvert", true),
+            ("v4l2src device=\"/dev/v4l/by-id/cam-1\"!videoconvert", true),
+            ("v4l2src device=/dev/video10", false),
+            ("videotestsrc", false),
+        ] {
+            assert_eq!(
+                names_device(description, "/dev/video1", source),
+                is_it,
+                "{description}"
+            );
+        }
     }
 }

@@ -31,6 +31,7 @@ use crate::{
     frame::Frame,
     recipes::Recipes,
     state::Camera,
+    trial::files_of,
 };
 
 /// Live frames that are kept to measure the object.
@@ -38,9 +39,12 @@ const RECENT: usize = 8;
 /// Least time between two of them.
 const RECENT_PACE: Duration = Duration::from_millis(120);
 /// Said of a recipe whose limits are in a file.
-const LEARNED_ON_LINE: &str = "this camera has learned limits while the line ran. When you save, the limits that this page shows replace them";
+const LEARNED_ON_LINE: &str = "limits that this camera learned on the line are in force. A limit that you change here, or \
+                               teaching, replaces them";
 /// Longest wait until a camera of the draft's own is closed.
 const RELEASE_WITHIN: Duration = Duration::from_secs(5);
+/// The keys of a camera's table that say where its frames come from.
+const SOURCE: [&str; 3] = ["source", "aravis", "caps"];
 /// Name of a new camera.
 const NEW: &str = "camera";
 
@@ -99,6 +103,16 @@ pub(super) struct State {
     pub revision: u64,
     /// When it changed.
     pub changed: Instant,
+    /// The recipes that there were when the draft began.
+    pub names: Vec<String>,
+    /// What the recipe itself said of the source, by [`SOURCE`].
+    pub own_source: [Option<Item>; 3],
+    /// Whether the station's file has this camera.
+    pub inherits: bool,
+    /// The file of the mask, in the draft's folder.
+    pub mask: Option<String>,
+    /// Counts the changes of the draft's files.
+    pub files: u64,
     /// The recipe that the draft began with, and its hash then.
     pub base: Option<(String, String)>,
     /// Its text then, or an empty one.
@@ -123,13 +137,18 @@ impl Draft {
         camera: Option<&str>,
         setup: &Setup,
     ) -> Result<Arc<Self>, String> {
-        let base = setup.recipes.in_force().borrow().active.clone();
-        let base_text = match &base {
-            Some(active) => setup
-                .recipes
-                .text(&active.name)
-                .map_err(|why| format!("the recipe {} cannot be read: {why}", active.name))?,
-            None => String::new(),
+        let active = setup.recipes.in_force().borrow().active.clone();
+        // As it is on the disk: somebody may have saved it, or learned limits, since it came into force.
+        let (base, base_text) = match active {
+            Some(active) => {
+                let unread =
+                    |why: String| format!("the recipe {} cannot be read: {why}", active.name);
+                let text = setup.recipes.text(&active.name);
+                let text = text.map_err(|why| unread(why.to_string()))?;
+                let hash = setup.recipes.hash(&active.name).map_err(unread)?;
+                (Some((active.name, hash)), text)
+            }
+            None => (None, String::new()),
         };
         let running = match camera {
             Some(name) => {
@@ -144,10 +163,12 @@ impl Draft {
             Some(name) => name.to_owned(),
             None => free_name(&document),
         };
+        let inherits = others.contains(&name);
         let mut shown = settings::of_table(&merged(&setup.file, &mut document, &name));
         let own = table_of(&mut document, &name);
+        let own_source = SOURCE.map(|key| own.get(key).cloned());
         // What the page shows is in the recipe, so that a later change of the station's file changes no recipe unseen.
-        settings::write(&shown, &Notes::new(), own);
+        settings::write(&shown, &Notes::new(), own, inherits);
         shown.insert("name".to_owned(), name.as_str().into());
         let choice = running
             .as_ref()
@@ -160,16 +181,15 @@ impl Draft {
         );
         fs::create_dir(&folder)
             .map_err(|why| format!("the folder of recipes refuses files: {why}"))?;
+        if let Some((base, _)) = &base {
+            take_files(&setup.recipes.files(base), &folder);
+        }
         let mut teach = Teach::default();
-        if let Some(base) = &base {
-            let files = setup.recipes.files(&base.name);
-            // They would win over the limits that the page shows.
-            let limits = limits_file(&name);
-            let is_limits = |file: &&PathBuf| file.file_name().is_some_and(|of| *of == *limits);
-            if files.iter().any(|file| is_limits(&file)) {
-                teach.problem = Some(LEARNED_ON_LINE.to_owned());
-            }
-            take_files(files.iter().filter(|file| !is_limits(file)), &folder);
+        let in_force = setup.recipes.cameras_in_force();
+        let in_force = in_force.iter().find(|of| of.name == name);
+        let mask = take_inherited(in_force, &folder);
+        if folder.join(limits_file(&name)).exists() {
+            teach.problem = Some(LEARNED_ON_LINE.to_owned());
         }
         let shared = Arc::new(Shared {
             recipes: setup.recipes.clone(),
@@ -184,7 +204,12 @@ impl Draft {
                 config: None,
                 revision: 0,
                 changed: Instant::now(),
-                base: base.map(|of| (of.name.to_string(), of.hash.to_string())),
+                base,
+                names: setup.recipes.names(),
+                own_source,
+                inherits,
+                mask: mask.clone(),
+                files: 0,
                 base_text,
                 recent: VecDeque::new(),
                 frames: Frames::default(),
@@ -200,6 +225,9 @@ impl Draft {
             released: AtomicBool::new(false),
             has_own: AtomicBool::new(false),
         });
+        if mask.is_some() {
+            shared.name_mask(mask);
+        }
         // Without a camera the settings have a mistake, which the page knows.
         let _ = shared.check();
         let of_thread = shared.clone();
@@ -266,7 +294,7 @@ impl Draft {
             "try": state.tries,
             "base": state.base.as_ref().map(|(recipe, hash)| json!({ "recipe": recipe, "hash": hash })),
             "size": size,
-            "has_mask": self.shared.folder.join(state.mask_file()).exists(),
+            "has_mask": state.mask.is_some(),
             "is_valid": state.config.is_some(),
             "controls": state.controls.get("controls"),
             "formats": state.controls.get("formats"),
@@ -319,6 +347,7 @@ impl Draft {
             let text = "a name has 1 to 64 letters from a to z, digits, - and _".to_owned();
             return Err(mistake("name", text));
         }
+        let old_name = state.name.clone();
         if name != state.name {
             if state.document_has(name) {
                 return Err(mistake(
@@ -339,14 +368,29 @@ impl Draft {
         }
         let name = state.name.clone();
         let notes = state.notes.clone();
+        let (own_source, inherits) = (state.own_source.clone(), state.inherits);
         let table = table_of(&mut state.document, &name);
-        if let Some((key, value)) = choice.as_ref().and_then(|of| of.key.as_ref()) {
-            for other in ["source", "aravis", "caps"] {
-                table.remove(other);
+        if let Some(choice) = &choice {
+            for (key, item) in SOURCE.into_iter().zip(own_source) {
+                table.remove(key);
+                if let (None, Some(item)) = (&choice.key, item) {
+                    table.insert(key, item);
+                }
             }
-            table.insert(key, toml_edit::value(value.as_str()));
+            if let Some((key, value)) = &choice.key {
+                table.insert(key, toml_edit::value(value.as_str()));
+            }
         }
-        settings::write(&settings, &notes, table);
+        let limits_changed = settings::LIMITS.iter().any(|key| {
+            let of = |settings: &Settings| {
+                settings
+                    .get("analysis")
+                    .and_then(|of| of.get(*key))
+                    .cloned()
+            };
+            of(&settings) != of(&before.2)
+        });
+        settings::write(&settings, &notes, table, inherits);
         state.settings = settings;
         (state.choice, state.running) = (choice, running);
         drop(state);
@@ -360,10 +404,19 @@ impl Draft {
                 state.choice,
                 state.running,
             ) = before;
-        } else if self.shared.state().tries.is_shown() {
+            return checked;
+        }
+        if old_name != name {
+            rename_files(&self.shared.folder, &old_name, &name);
+            self.shared.renew_files();
+        }
+        if limits_changed && self.shared.forget_limits_file() {
+            self.shared.renew_files();
+        }
+        if self.shared.state().tries.is_shown() {
             self.try_all();
         }
-        checked
+        Ok(())
     }
 
     /// Gives a camera back that only the draft uses, before the station opens it. Takes up to some seconds.
@@ -465,6 +518,28 @@ impl Shared {
         Ok(())
     }
 
+    /// The draft's files changed: elements read them when they start.
+    pub fn renew_files(&self) {
+        let mut state = self.state();
+        state.files += 1;
+        state.revision += 1;
+        state.changed = Instant::now();
+        drop(state);
+        self.wake.notify_all();
+    }
+
+    /// Removes the file of limits that the camera learned on the line; whether there was one.
+    fn forget_limits_file(&self) -> bool {
+        let mut state = self.state();
+        let file = self.folder.join(limits_file(&state.name));
+        state.teach.problem = state
+            .teach
+            .problem
+            .take()
+            .filter(|of| of != LEARNED_ON_LINE);
+        fs::remove_file(file).is_ok()
+    }
+
     /// Keeps a live frame to measure the object, a few each second.
     pub fn remember(&self, frame: &Arc<Frame>) {
         let mut state = self.state();
@@ -485,8 +560,9 @@ impl Shared {
 
 impl Shared {
     /// Names the mask in the recipe, or names none.
-    pub fn name_mask(&self, file: Option<&String>) {
+    pub fn name_mask(&self, file: Option<String>) {
         let mut state = self.state();
+        state.mask.clone_from(&file);
         let analyzer = state
             .settings
             .get("analyzer")
@@ -518,11 +594,6 @@ impl Shared {
 }
 
 impl State {
-    /// The camera's mask in the recipe's folder.
-    pub fn mask_file(&self) -> String {
-        format!("{}-ignore.png", self.name)
-    }
-
     fn document_has(&self, name: &str) -> bool {
         tables(&self.document).any(|table| name_of(table) == Some(name))
     }
@@ -534,10 +605,47 @@ pub(super) fn limits_file(camera: &str) -> String {
 }
 
 /// Copies what belongs to the recipe in force: its models and masks. Without a file the camera says what it lacks.
-fn take_files<'f>(files: impl Iterator<Item = &'f PathBuf>, folder: &Path) {
+fn take_files(files: &[PathBuf], folder: &Path) {
     for file in files {
         if let Some(name) = file.file_name() {
             let _ = fs::copy(file, folder.join(name));
+        }
+    }
+}
+
+/// Copies the files that a camera has from the station's file, under the names that they have in a recipe. Returns the name
+/// of its mask.
+fn take_inherited(config: Option<&CameraConfig>, folder: &Path) -> Option<String> {
+    let mut mask = None;
+    for (name, file) in config.map(files_of).unwrap_or_default() {
+        let is_mask = name.contains("-ignore.");
+        // It is from the recipe, and there.
+        let own = file
+            .file_name()
+            .map(|of| folder.join(of))
+            .filter(|of| of.exists());
+        let name = match own.as_ref().and_then(|of| of.file_name()?.to_str()) {
+            Some(own) if is_mask => own.to_owned(),
+            _ => name,
+        };
+        let to = folder.join(&name);
+        if !to.exists() {
+            let _ = fs::copy(&file, &to);
+        }
+        if is_mask {
+            mask = Some(name);
+        }
+    }
+    mask
+}
+
+/// A camera's files get its new name.
+fn rename_files(folder: &Path, old: &str, new: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        if let Some(rest) = file.strip_prefix(old).filter(|rest| rest.starts_with('-')) {
+            // Without it the camera says what it lacks.
+            let _ = fs::rename(entry.path(), folder.join(format!("{new}{rest}")));
         }
     }
 }

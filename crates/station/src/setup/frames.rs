@@ -17,7 +17,7 @@ use crate::{
 /// Most frames of a draft.
 pub const MOST: usize = 1000;
 /// Most bytes of their pixels.
-const MOST_BYTES: usize = 1 << 30;
+pub const MOST_BYTES: usize = 512 << 20;
 
 /// A frame that is kept.
 #[derive(Clone, Serialize)]
@@ -267,35 +267,39 @@ impl Draft {
     /// The mistakes.
     pub fn set_mask(&self, picture: Option<&[u8]>) -> Result<(), Vec<Mistaken>> {
         let mistake = |text: String| {
-            vec![Mistaken {
-                key: "mask".to_owned(),
-                text,
-            }]
+            let key = "mask".to_owned();
+            vec![Mistaken { key, text }]
         };
-        let file = self.shared.state().mask_file();
-        let path = self.shared.folder.join(&file);
-        let before = fs::read(&path).ok();
-        let written = match picture {
-            Some(picture) => {
-                Frame::read(picture).map_err(mistake)?;
-                fs::write(&path, picture)
-            }
-            None if before.is_some() => fs::remove_file(&path),
+        let (own, before) = {
+            let state = self.shared.state();
+            (format!("{}-ignore.png", state.name), state.mask.clone())
+        };
+        let path = |file: &String| self.shared.folder.join(file);
+        let kept = before
+            .as_ref()
+            .and_then(|file| Some((file, fs::read(path(file)).ok()?)));
+        if let Some(picture) = picture {
+            Frame::read(picture).map_err(mistake)?;
+        }
+        let removed = before
+            .as_ref()
+            .map_or(Ok(()), |file| fs::remove_file(path(file)));
+        let written = removed.and_then(|()| match picture {
+            Some(picture) => fs::write(path(&own), picture),
             None => Ok(()),
-        };
+        });
         written.map_err(|why| mistake(format!("the folder of recipes refuses the file: {why}")))?;
-        self.shared.name_mask(picture.is_some().then_some(&file));
+        self.shared.name_mask(picture.map(|_| own.clone()));
         let checked = self.shared.check();
         if checked.is_err() {
-            // As it was.
-            let _ = match &before {
-                Some(before) => fs::write(&path, before),
-                None => fs::remove_file(&path),
-            };
-            self.shared.name_mask(before.is_some().then_some(&file));
+            // As it was; a file that cannot be written again is told by the element.
+            let _ = fs::remove_file(path(&own));
+            if let Some((file, content)) = kept {
+                let _ = fs::write(path(file), content);
+            }
+            self.shared.name_mask(before);
         }
-        // The element reads a mask when the property is set.
-        self.shared.state().revision += 1;
+        self.shared.renew_files();
         checked
     }
 }

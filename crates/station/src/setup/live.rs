@@ -69,6 +69,8 @@ struct Bench {
     trial: Option<Trial>,
     /// The revision of the settings that judged last, or was refused last.
     revision: Option<u64>,
+    /// The revision of the draft's files, which elements read at their start.
+    files: u64,
 }
 
 /// Runs until the draft is over.
@@ -176,6 +178,8 @@ fn next(shared: &Shared, source: &mut Opened, judged: Option<u64>) -> Result<Arc
         // Two sources cannot have one camera open.
         source.feed = None;
         source.of = Some(wanted);
+        // Before it is opened: who wants the camera back waits from now on.
+        shared.has_own.store(running.is_none(), Relaxed);
         source.feed = Some(match (running, config) {
             (Some(camera), _) => Feed::Running(camera),
             (None, Some(config)) => Feed::own(&config)?,
@@ -196,13 +200,17 @@ fn next(shared: &Shared, source: &mut Opened, judged: Option<u64>) -> Result<Arc
 }
 
 fn judge(shared: &Shared, bench: &mut Bench, frame: &Arc<Frame>) -> Live {
-    let (config, revision, changed) = {
+    let (config, revision, changed, files) = {
         let state = shared.state();
-        (state.config.clone(), state.revision, state.changed)
+        let of = (state.config.clone(), state.revision);
+        (of.0, of.1, state.changed, state.files)
     };
     let Some(config) = config else {
         return problem("correct the settings first", Some(frame));
     };
+    if bench.files != files {
+        (bench.files, bench.trial) = (files, None);
+    }
     let is_first = bench.revision != Some(revision);
     if bench.trial.is_none() && is_first {
         // The page shows the picture meanwhile.
@@ -261,7 +269,7 @@ fn rate(shared: &Shared, frame: &Frame) -> f64 {
     if let Some(camera) = &state.running {
         return camera.history().frame_rate;
     }
-    let rate = frame.info().fps();
+    let rate = frame.rate();
     f64::from(rate.numer()) / f64::from(rate.denom().max(1))
 }
 

@@ -31,7 +31,7 @@ pub use teach::What;
 use crate::{recipes::Recipes, state::Cameras};
 
 /// Drafts at once.
-const DRAFTS: usize = 8;
+const DRAFTS: usize = 4;
 /// A draft that nobody asks about for this long ends.
 const FORGOTTEN: Duration = Duration::from_secs(30 * 60);
 /// Beginning of the names of drafts' folders.
@@ -83,6 +83,11 @@ impl Setup {
             cameras,
             drafts: Mutex::default(),
         }
+    }
+
+    /// Ends the drafts that nobody asks about.
+    pub fn forget_old(&self) {
+        drop(self.drafts());
     }
 
     fn drafts(&self) -> MutexGuard<'_, Vec<Arc<Draft>>> {

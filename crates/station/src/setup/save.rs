@@ -56,6 +56,12 @@ impl Draft {
                 ));
             }
             let base = state.base.as_ref().filter(|(base, _)| base == name);
+            if base.is_none() && state.names.iter().any(|of| of == name) {
+                let text = format!(
+                    "there is already a recipe {name}; choose another name, or set up its cameras while it is in use"
+                );
+                return Err(refused(text));
+            }
             (base.map(|(_, hash)| hash.clone()), state.name.clone())
         };
         let mut files = Vec::new();

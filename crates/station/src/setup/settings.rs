@@ -5,6 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use toml_edit::{InlineTable, Item, Table};
 
+/// Properties of an analyzer that a file of learned limits replaces.
+pub const LIMITS: [&str; 5] = [
+    "threshold",
+    "thresholds",
+    "scale-factors",
+    "deviation-factor",
+    "component-limits",
+];
 /// The analyzers' tables.
 pub const ANALYZERS: [&str; 3] = ["pitch", "reference", "texture"];
 /// Keys with one value.
@@ -26,7 +34,9 @@ pub type Notes = BTreeMap<(&'static str, String), String>;
 pub fn of_table(table: &Table) -> Settings {
     let mut settings = Settings::new();
     for key in VALUES.iter().chain(&TABLES) {
-        if let Some(value) = table.get(key).and_then(value_of) {
+        // `false` in a recipe leaves out what the station's file has.
+        let value = table.get(key).and_then(value_of).filter(|of| *of != false);
+        if let Some(value) = value {
             settings.insert((*key).to_owned(), value);
         }
     }
@@ -86,8 +96,9 @@ fn hidden_in(value: &Value) -> Option<&'static str> {
     }
 }
 
-/// Writes the settings into a camera's table. Keys that the page does not have stay as they are.
-pub fn write(settings: &Settings, notes: &Notes, table: &mut Table) {
+/// Writes the settings into a camera's table. Keys that the page does not have stay as they are. `inherits`: the station's
+/// file has this camera, so what the page switches off is switched off in words.
+pub fn write(settings: &Settings, notes: &Notes, table: &mut Table, inherits: bool) {
     for key in VALUES {
         match settings.get(key).and_then(to_toml) {
             Some(value) => put(table, key, value),
@@ -103,6 +114,7 @@ pub fn write(settings: &Settings, notes: &Notes, table: &mut Table) {
                 }
                 put(table, key, inline.into());
             }
+            _ if inherits => put(table, key, false.into()),
             _ => drop(table.remove(key)),
         }
     }
@@ -293,6 +305,7 @@ mod tests {
             ),
             &Notes::new(),
             &mut table,
+            false,
         );
         let text = table.to_string();
         for kept in [
@@ -317,13 +330,26 @@ mod tests {
             ("texture", "min-area".to_owned()),
             "as small as a knot".to_owned(),
         );
-        write(&settings(texture), &Notes::from([note]), &mut table);
+        write(&settings(texture), &Notes::from([note]), &mut table, false);
         let text = table.to_string();
         assert!(!text.contains("pitch"), "{text}");
         assert!(
             text.contains("# as small as a knot\nmin-area = 4"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_is_switched_off_stays_off_also_if_the_file_of_the_station_has_it() {
+        let mut table = table("name = \"left\"\n");
+        let without = settings("{\"analyzer\": \"texture\", \"analysis\": {}, \"gaussian\": null}");
+        write(&without, &Notes::new(), &mut table, true);
+        assert_eq!(table["gaussian"].as_bool(), Some(false));
+        let shown = of_table(&table);
+        assert!(!shown.contains_key("gaussian"), "{shown:?}");
+        assert_eq!(check(&shown), Ok(()));
+        write(&shown, &Notes::new(), &mut table, true);
+        assert_eq!(table["gaussian"].as_bool(), Some(false));
     }
 
     #[test]

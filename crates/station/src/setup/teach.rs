@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Draft, draft::Shared};
+use super::{Draft, draft::Shared, frames::MOST_BYTES};
 use crate::{
     frame::Frame,
     trial::{self, Kept, Label, Reference, Taught},
@@ -19,6 +19,8 @@ use crate::{
 const PACE: Duration = Duration::from_millis(200);
 /// Most frames of one teaching.
 const MOST: u32 = 500;
+/// Most frames of a reference of the light: all are kept until then.
+const MOST_AVERAGED: u32 = 64;
 
 /// What is taught.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,8 +77,12 @@ impl Draft {
     /// # Errors
     /// A sentence.
     pub fn teach(&self, what: What, frames: u32) -> Result<(), String> {
-        if !(1..=MOST).contains(&frames) {
-            return Err(format!("set a number of frames from 1 to {MOST}"));
+        let most = match what {
+            What::Limits => MOST,
+            What::White | What::Dark => MOST_AVERAGED,
+        };
+        if !(1..=most).contains(&frames) {
+            return Err(format!("set a number of frames from 1 to {most}"));
         }
         let mut state = self.shared.state();
         let config = state.config.as_ref().ok_or("correct the settings first")?;
@@ -151,6 +157,15 @@ impl Shared {
                 return;
             }
         } else {
+            let bytes: usize = state.teach.collected.iter().map(|of| of.bytes()).sum();
+            if bytes + frame.bytes() > MOST_BYTES {
+                let have = state.teach.have;
+                state.teach.problem = Some(format!(
+                    "there is room for {have} frames of this size; take so many"
+                ));
+                state.teach.need = have;
+                return;
+            }
             state.teach.collected.push(frame.clone());
         }
         state.teach.have += 1;
@@ -197,10 +212,9 @@ impl Shared {
                 return;
             }
         };
-        (state.teach.problem, state.teach.done) = (
-            None,
-            Some(format!("learned from {} good pieces", ids.len())),
-        );
+        let used = ids.len() - taught.left_out.len();
+        (state.teach.problem, state.teach.done) =
+            (None, Some(format!("learned from {used} good pieces")));
         state.teach.limits = (taught.limits.iter())
             .map(|limit| Limit {
                 name: limit.name.clone(),
@@ -224,16 +238,20 @@ impl Shared {
         let mut settings = state.settings.clone();
         if let Some(analysis) = settings.get_mut("analysis").and_then(Value::as_object_mut) {
             for (name, value) in &taught.properties {
-                let note = note(&taught, ids.len());
+                let note = note(&taught, used);
                 state.notes.insert((analyzer, name.clone()), note);
                 analysis.insert(name.clone(), value.clone());
             }
         }
+        // The text has the limits now; those of a file would win.
+        let _ = std::fs::remove_file(self.folder.join(super::draft::limits_file(&state.name)));
         let (name, notes) = (state.name.clone(), state.notes.clone());
+        let inherits = state.inherits;
         super::settings::write(
             &settings,
             &notes,
             super::draft::table_of(&mut state.document, &name),
+            inherits,
         );
         state.settings = settings;
         drop(state);
@@ -243,7 +261,7 @@ impl Shared {
             self.state().teach.problem = Some(texts.collect::<Vec<_>>().join("; "));
         }
         // A new model is read at a start.
-        self.state().revision += 1;
+        self.renew_files();
     }
 
     /// Averages the frames into a reference of the flat field, in a thread of its own.
@@ -262,7 +280,8 @@ impl Shared {
                 }
                 Err(why) => state.teach.problem = Some(why),
             }
-            state.revision += 1;
+            drop(state);
+            self.renew_files();
         });
     }
 }

@@ -15,7 +15,7 @@ use super::{Draft, draft::Shared};
 use crate::trial::{self, Counts, Table};
 
 /// Defects of a frame that are kept for the page.
-const SHOWN: usize = 50;
+const SHOWN: usize = 20;
 
 /// What became of a kept frame.
 #[derive(Clone, Serialize)]

@@ -24,6 +24,7 @@ use crate::{
 use chain::Chain;
 pub use flat_field::{Reference, Taken, take};
 pub use mask::Mask;
+pub use settings::files_of;
 pub use table::{Counts, Kept, Label, Row, Table, table, table_of};
 pub use teach::{Demands, Limit, Taught, teach};
 

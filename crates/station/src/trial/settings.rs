@@ -1,6 +1,6 @@
 //! The settings of a trial: those of the camera, without what would learn or write.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gst::{
     glib::{Type, Value},
@@ -57,6 +57,31 @@ pub(super) fn limits_file(config: &CameraConfig) -> Option<String> {
     learn_field(&config.analysis, "location").filter(|file| !file.is_empty())
 }
 
+/// The files that a camera's settings name and that are there, with the names that they have in a recipe.
+pub fn files_of(config: &CameraConfig) -> Vec<(String, PathBuf)> {
+    let name = &config.name;
+    let of_flat_field = (config.flat_field.as_ref()).and_then(|of| file_of(of, "location"));
+    let mask = structure(&config.analysis, "ignore").and_then(|of| of.get::<String>("mask").ok());
+    let end = mask
+        .as_ref()
+        .and_then(|mask| Path::new(mask).extension()?.to_str());
+    let end = end.unwrap_or("png").to_ascii_lowercase();
+    let files = [
+        (format!("{name}-flat-field.npz"), of_flat_field),
+        (
+            format!("{name}-reference.npz"),
+            file_of(&config.analysis, "location"),
+        ),
+        (format!("{name}-limits.npz"), limits_file(config)),
+        (format!("{name}-ignore.{end}"), mask),
+    ];
+    let there = files
+        .into_iter()
+        .filter_map(|(name, file)| Some((name, file?)));
+    let there = there.filter(|(_, file)| is_file(file));
+    there.map(|(name, file)| (name, file.into())).collect()
+}
+
 /// Changes fields of the property `learn`.
 pub(super) fn set_learn(analysis: &mut Properties, change: impl FnOnce(&mut gst::StructureRef)) {
     let mut learn = learn(analysis).unwrap_or_else(|| gst::Structure::new_empty("learn"));
@@ -67,8 +92,12 @@ pub(super) fn set_learn(analysis: &mut Properties, change: impl FnOnce(&mut gst:
 }
 
 fn learn(analysis: &Properties) -> Option<gst::Structure> {
-    let learn = Value::deserialize(analysis.get("learn")?, gst::Structure::static_type());
-    learn.ok()?.get().ok()
+    structure(analysis, "learn")
+}
+
+fn structure(analysis: &Properties, name: &str) -> Option<gst::Structure> {
+    let structure = Value::deserialize(analysis.get(name)?, gst::Structure::static_type());
+    structure.ok()?.get().ok()
 }
 
 fn learn_field(analysis: &Properties, name: &str) -> Option<String> {

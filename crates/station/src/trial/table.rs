@@ -128,18 +128,25 @@ pub fn table_of(
         let trial = match &mut trial {
             Some((of, trial)) if of == info => trial,
             trial => {
+                go_on(progress(table.rows.len()))?;
                 let mut new = Trial::start(config, info).map_err(about)?;
-                warm_up(&mut new, config, info, labels, load)?;
+                let mut so_far = || progress(table.rows.len());
+                warm_up(&mut new, config, info, labels, load, &mut so_far)?;
                 &mut trial.insert((info.clone(), new)).1
             }
         };
         let report = trial.judge(&kept.frame).map_err(about)?.report;
         table.add(&kept, report);
-        if !progress(table.rows.len()) {
-            return Err("the trial was stopped".to_owned());
-        }
+        go_on(progress(table.rows.len()))?;
     }
     Ok(table)
+}
+
+fn go_on(goes_on: bool) -> Result<(), String> {
+    match goes_on {
+        true => Ok(()),
+        false => Err("the trial was stopped".to_owned()),
+    }
 }
 
 /// Shows the analyzer good frames until it can judge one.
@@ -149,6 +156,7 @@ fn warm_up(
     info: &gst_video::VideoInfo,
     labels: &[Label],
     load: &mut dyn FnMut(usize) -> Result<Kept, String>,
+    so_far: &mut dyn FnMut() -> bool,
 ) -> Result<(), String> {
     // It estimates nothing.
     if config.analyzer == Analyzer::Reference {
@@ -156,6 +164,7 @@ fn warm_up(
     }
     let good = (0..labels.len()).filter(|&at| labels[at] == Label::Good);
     for at in good.take(WARM_UP) {
+        go_on(so_far())?;
         let kept = load(at)?;
         if kept.frame.info() != info {
             continue;

@@ -31,7 +31,7 @@ impl Refusal {
     );
     pub const TOO_LARGE: Self = Self::new(
         StatusCode::PAYLOAD_TOO_LARGE,
-        "The request is too large; a command has less than 4096 bytes.",
+        "The request is too large: settings of a set-up may have 256 KiB, a mask 4 MiB, all others 4 KiB.",
     );
     pub const TOO_MANY_ANSWERS: Self = Self::new(
         StatusCode::SERVICE_UNAVAILABLE,

@@ -108,7 +108,7 @@ pub async fn begin(
     let draft = aside(move || setup.begin(camera.as_deref()))
         .await?
         .map_err(conflict)?;
-    Ok(Json(draft.state()))
+    Ok(Json(aside(move || draft.state()).await?))
 }
 
 /// `GET /api/setup/drafts/ID`.
@@ -117,7 +117,8 @@ pub async fn state(
     Extension(right): Rights,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    Ok(Json(draft(&site, right, &id)?.state()))
+    let draft = draft(&site, right, &id)?;
+    Ok(Json(aside(move || draft.state()).await?))
 }
 
 /// `DELETE /api/setup/drafts/ID`.
@@ -361,7 +362,7 @@ pub async fn teach(
     let draft = draft(&site, right, &id)?;
     let TeachAsked { what, frames } = body(asked)?;
     draft.teach(what, frames).map_err(conflict)?;
-    Ok(Json(draft.state()))
+    Ok(Json(aside(move || draft.state()).await?))
 }
 
 /// `DELETE /api/setup/drafts/ID/teach`.
@@ -372,7 +373,7 @@ pub async fn stop_teaching(
 ) -> Result<Json<Value>, Refusal> {
     let draft = draft(&site, right, &id)?;
     draft.stop_teaching();
-    Ok(Json(draft.state()))
+    Ok(Json(aside(move || draft.state()).await?))
 }
 
 /// `POST /api/setup/drafts/ID/teach/again`.
@@ -383,7 +384,7 @@ pub async fn teach_again(
 ) -> Result<Json<Value>, Refusal> {
     let draft = draft(&site, right, &id)?;
     draft.teach_again().map_err(conflict)?;
-    Ok(Json(draft.state()))
+    Ok(Json(aside(move || draft.state()).await?))
 }
 
 /// `POST /api/setup/drafts/ID/try`.
@@ -394,7 +395,7 @@ pub async fn try_all(
 ) -> Result<Json<Value>, Refusal> {
     let draft = draft(&site, right, &id)?;
     draft.try_all();
-    Ok(Json(draft.state()))
+    Ok(Json(aside(move || draft.state()).await?))
 }
 
 /// `PUT /api/setup/drafts/ID/mask`: a picture whose pixels other than 0 are not judged.
@@ -464,20 +465,34 @@ pub async fn save(
     let saved = aside(move || of_draft.save(&of_save, &by)).await?;
     let hash = match saved {
         Ok(hash) => hash,
-        Err(SaveRefused::Refused(sentence)) => return Err(conflict(sentence)),
+        Err(SaveRefused::Refused(sentence)) => {
+            return Err(Refusal(StatusCode::UNPROCESSABLE_ENTITY, sentence.into()));
+        }
         Err(SaveRefused::Changed(changes)) => {
             let sentence = "Somebody saved this recipe meanwhile. Nothing was saved; look at what changed, and begin again.";
             let answer = json!({ "text": sentence, "changes": changes });
             return Ok((StatusCode::CONFLICT, Json(answer)).into_response());
         }
     };
-    let mut milliseconds = None;
+    let (mut milliseconds, mut problem) = (None, None);
     if activate {
-        let of_draft = draft.clone();
-        aside(move || of_draft.release()).await?;
-        let switched = switched(&setup.recipes, &name, &who).await;
-        draft.resume(&setup);
-        milliseconds = Some(switched?);
+        // It ends also if the one who asked has left.
+        let of_name = name.clone();
+        let used = tokio::spawn(async move {
+            let of_draft = draft.clone();
+            let released = aside(move || of_draft.release()).await;
+            let used = switched(&setup.recipes, &of_name, &who).await;
+            draft.resume(&setup);
+            released.and(used)
+        });
+        match used.await {
+            Ok(Ok(took)) => milliseconds = Some(took),
+            Ok(Err(Refusal(_, sentence))) => problem = Some(sentence),
+            Err(_) => problem = Some("the station has a fault; its log says more".into()),
+        }
     }
-    Ok(Json(json!({ "name": name, "hash": hash, "milliseconds": milliseconds })).into_response())
+    Ok(Json(
+        json!({ "name": name, "hash": hash, "milliseconds": milliseconds, "problem": problem }),
+    )
+    .into_response())
 }

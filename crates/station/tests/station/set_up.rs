@@ -294,6 +294,15 @@ fn the_running_inspection_is_untouched_until_somebody_saves_and_a_later_save_is_
         let mut settings = state["settings"].clone();
         assert_eq!(settings["analysis"]["threshold"], 30);
         draft.judged(|live| live["verdict"] == "fail");
+        // A folder that was only looked at does not stay the camera.
+        let own = settings["source"].take();
+        settings["source"] = json!("folder:good");
+        assert_eq!(draft.settings(&settings), json!([]));
+        settings["source"] = own;
+        assert_eq!(draft.settings(&settings), json!([]));
+        let text = draft.ask("GET", "/recipe?name=x", &Value::Null);
+        let text = text["text"].as_str().unwrap();
+        assert!(!text.contains("source"), "{text}");
         settings["analysis"]["threshold"] = json!(255);
         assert_eq!(draft.settings(&settings), json!([]));
         let live = draft.judged(|live| live["verdict"] == "pass");
@@ -358,10 +367,12 @@ fn files_of_a_recipe_are_those_that_the_page_shows() {
     {
         let draft = Draft::begin(&station, Some("left"));
         draft.judged(|live| live["verdict"] == "fail");
-        // Nothing is judged.
+        // The ball passes where nothing is judged.
         let mut picture = std::io::Cursor::new(Vec::new());
-        let white = image::GrayImage::from_pixel(160, 120, image::Luma([255]));
-        white
+        let right = image::GrayImage::from_fn(160, 120, |x, _| {
+            image::Luma([if x >= 60 { 255 } else { 0 }])
+        });
+        right
             .write_to(&mut picture, image::ImageFormat::Png)
             .unwrap();
         let path = format!("{}/mask", draft.1);
@@ -371,20 +382,32 @@ fn files_of_a_recipe_are_those_that_the_page_shows() {
         let masked = json!({ "name": "masked", "activate": true });
         draft.ask("POST", "/save", &masked);
         assert!(mask.exists());
-        // As the command `learn` of a running camera leaves it.
+        // As the command `learn` of a running camera leaves it. A draft knows the recipe as it is now.
         fs::write(&limits, "learned").unwrap();
         let later = Draft::begin(&station, Some("left"));
         let state = later.ask("GET", "", &Value::Null);
         let said = state["teach"]["problem"].as_str().unwrap_or_default();
-        assert!(said.contains("learned limits"), "{state}");
+        assert!(said.contains("learned on the line"), "{state}");
         later.ask("DELETE", "/mask", &Value::Null);
+        let unused = json!({ "name": "masked", "activate": false });
+        later.ask("POST", "/save", &unused);
+        assert!(!mask.exists() && limits.exists(), "limits go unseen");
+        let mut settings = state["settings"].clone();
+        settings["analysis"]["threshold"] = json!(29);
+        assert_eq!(later.settings(&settings), json!([]));
         later.judged(|live| live["verdict"] == "fail");
         later.ask("POST", "/save", &masked);
+        // The name of a recipe that was there is no conflict.
+        let second = json!({ "name": "second", "activate": false });
+        later.ask("POST", "/save", &second);
+        let third = Draft::begin(&station, Some("left"));
+        let (status, sentence) = third.refused("POST", "/save", &second);
+        assert!(
+            status == 422 && sentence.contains("already a recipe"),
+            "{status} {sentence}"
+        );
     }
-    assert!(
-        !mask.exists() && !limits.exists(),
-        "files that nobody sees decide"
-    );
+    assert!(!limits.exists(), "limits that nobody sees decide");
     let text = fs::read_to_string(sandbox.path().join("recipes/masked.toml")).unwrap();
     assert!(!text.contains("mask"), "{text}");
     station.end("TERM");
@@ -463,7 +486,7 @@ fn requests_that_are_hostile_or_mistaken_are_refused_with_a_sentence() {
     for name in ["../x", "", "a/b", "active\n", &"x".repeat(65)] {
         let (status, sentence) =
             draft.refused("POST", "/save", &json!({ "name": name, "activate": false }));
-        assert_eq!(status, 409, "{name:?}: {sentence}");
+        assert_eq!(status, 422, "{name:?}: {sentence}");
     }
     let (status, _) = draft.refused("POST", "/collect", &json!({ "from": "folder:../recipes" }));
     assert_eq!(status, 409);
@@ -479,15 +502,15 @@ fn requests_that_are_hostile_or_mistaken_are_refused_with_a_sentence() {
         .join("recipes")
         .join(format!(".draft-{folder}"));
     assert!(is_empty(&kept), "a refused mask is left there");
-    // Seven more drafts, and no ninth.
-    let more: Vec<Draft> = (0..7).map(|_| Draft::begin(&station, None)).collect();
+    // Three more drafts, and no fifth.
+    let more: Vec<Draft> = (0..3).map(|_| Draft::begin(&station, None)).collect();
     let refused = ask(
         &station,
         "POST",
         "/api/setup/drafts",
         &json!({ "camera": null }),
     )
-    .expect_err("a ninth");
+    .expect_err("a fifth");
     assert_eq!(refused.0, 409);
     for draft in &more {
         draft.ask("DELETE", "", &Value::Null);
