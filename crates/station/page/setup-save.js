@@ -13,18 +13,39 @@ export class SaveStep {
     this.name = new TextField({ label: "Name of the recipe", key: "recipe", hint: "One recipe for each product: letters, digits, - and _.", onchange: () => this.previewLater() });
     this.save = button("Save", () => this.write(false));
     this.use = button("Save and use it", () => this.write(true), { class: "main" });
+    this.others = make("fieldset", { class: "choices", hidden: true }, make("legend", {}, "Other cameras of this recipe"));
+    this.left = new Set();
     this.answer = make("div", { class: "answer", role: "status" });
     this.changes = make("pre", { class: "text", tabindex: 0, role: "region", "aria-label": "What changes" });
     this.text = make("pre", { class: "text", tabindex: 0, role: "region", "aria-label": "The recipe's text" });
     this.fields = [this.name];
-    this.elements = [make("h2", {}, "Save the recipe"), this.name.element, make("p", { class: "buttons" }, this.use, this.save), this.answer,
+    this.elements = [make("h2", {}, "Save the recipe"), this.name.element, this.others, make("p", { class: "buttons" }, this.use, this.save), this.answer,
       make("section", {}, make("h3", {}, "What changes"), this.changes),
       make("details", {}, make("summary", {}, "The whole text"), this.text)];
   }
 
   enter() {
     const { state, settings } = this.bench.draft;
-    if (!this.name.input.value) this.name.set(state.base?.recipe ?? settings.name ?? "");
+    // A new camera beside others may be the next product, or one more camera of this one: the person says which.
+    const isBeside = !state.is_running_camera && state.others.length > 0;
+    if (!this.name.input.value) this.name.set((isBeside ? null : state.base?.recipe) ?? settings.name ?? "");
+    this.showOthers();
+    this.preview();
+  }
+
+  /// Cameras that the recipe has already, and that can be left out.
+  showOthers() {
+    const { others } = this.bench.draft.state;
+    this.others.hidden = others.length === 0;
+    const boxes = others.map((name) => make("label", { class: "check" },
+      make("input", { type: "checkbox", checked: !this.left.has(name), onchange: (event) => this.leaveOut(name, !event.target.checked) }), name));
+    this.others.replaceChildren(this.others.firstChild, ...boxes,
+      make("p", { class: "hint" }, "A camera without a tick is not in this recipe. It stops when the station uses the recipe."));
+  }
+
+  leaveOut(name, isLeft) {
+    if (isLeft) this.left.add(name);
+    else this.left.delete(name);
     this.preview();
   }
 
@@ -45,7 +66,7 @@ export class SaveStep {
     const { draft } = this.bench;
     await draft.settled();
     const name = this.name.input.value;
-    const answer = await draft.ask(`recipe?name=${encodeURIComponent(name)}`);
+    const answer = await draft.ask(`recipe?name=${encodeURIComponent(name)}&without=${[...this.left].join()}`);
     if (name !== this.name.input.value) return;
     if (!answer?.ok) {
       this.save.disabled = this.use.disabled = true;
@@ -63,7 +84,7 @@ export class SaveStep {
     this.tell(true, activate ? "Saving, and switching the line to it …" : "Saving …");
     await draft.settled();
     const name = this.name.input.value;
-    const answer = await draft.send("save", "POST", { name, activate }, { within: SLOW_MS });
+    const answer = await draft.send("save", "POST", { name, activate, without: [...this.left] }, { within: SLOW_MS });
     this.save.disabled = this.use.disabled = false;
     if (!answer) return this.tell(false, "The station does not answer. Look at the list of changes on the main page before you save again.");
     if (answer.status === 409) return this.showConflict(answer.text);

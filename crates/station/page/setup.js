@@ -1,6 +1,6 @@
 // The set-up of a camera: its steps as tabs, the picture, and the draft that the address names.
 
-import { ask } from "./ask.js";
+import { ask, askJson } from "./ask.js";
 import { clock, make, number, plural, say } from "./dom.js";
 import { confirmCommand, logIn } from "./questions.js";
 import { CameraStep } from "./setup-camera.js";
@@ -66,7 +66,7 @@ class Bench {
       if (!await logIn(true)) return this.fail("Log in to set up a camera.", () => location.reload());
       return this.start();
     }
-    let id = address().get("draft");
+    let id = address().get("draft") ?? await this.offerDrafts();
     if (!id) {
       say(find("summary"), "Opening …");
       const begun = await beginDraft(address().get("camera"));
@@ -75,6 +75,27 @@ class Bench {
       history.replaceState(null, "", `#draft=${id}`);
     }
     await this.open(new Draft(id));
+  }
+
+  /// Drafts that somebody began, of this camera or of a new one; the one to go on with, or null for another.
+  async offerDrafts() {
+    const camera = address().get("camera");
+    const all = await askJson("api/setup/drafts");
+    const drafts = (all ?? []).filter((of) => (camera ? of.is_running_camera && of.name === camera : !of.is_running_camera));
+    if (!drafts.length) return null;
+    return new Promise((done) => {
+      const text = ({ name, frames, idle_s: idle }) => `Go on with ${name}: ${plural(frames, "frame")} kept, last used ${idle < 60 ? "just now" : `${Math.floor(idle / 60)} min ago`}`;
+      const main = document.querySelector("main");
+      const before = [...main.children];
+      const choose = (id) => () => {
+        main.replaceChildren(...before);
+        if (id) history.replaceState(null, "", `#draft=${id}`);
+        done(id);
+      };
+      main.replaceChildren(make("div", { class: "empty" }, make("h2", {}, "A set-up was begun before"),
+        ...drafts.map((of) => make("p", { class: "buttons" }, button(text(of), choose(of.id), { class: "main" }))),
+        make("p", { class: "buttons" }, button("Begin a new one", choose(null)))));
+    });
   }
 
   async open(draft) {

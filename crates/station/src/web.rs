@@ -139,7 +139,7 @@ fn router(site: Arc<Site>) -> Router {
         .route("/recordings/{name}/{picture}", get(recorded::picture))
         .route("/api/cameras/{name}/command", post(api::command))
         .route("/api/setup/cameras", get(setup::cameras))
-        .route("/api/setup/drafts", post(setup::begin))
+        .route("/api/setup/drafts", get(setup::drafts).post(setup::begin))
         .nest("/api/setup/drafts/{id}", of_draft())
         .route("/api/recipes", get(recipes::list))
         .route("/api/recipe", post(recipes::switch))

@@ -4,9 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::{Advice, Measured, Object, STILL};
 
-/// Shortest pitch that is compared well, and repeats that the default multiples need, from docs/first-camera.md.
+/// Shortest pitch that is compared well, from docs/first-camera.md.
 const GOOD_PITCH: f64 = 6.0;
-const GOOD_REPEATS: f64 = 13.0;
+/// Repeats that the default multiples need. The element asks for 16 of those that are judged, and regions that are drawn
+/// later take some away.
+const GOOD_REPEATS: f64 = 20.0;
 /// The lowest threshold that lets good panels pass, behind the filter, is 8.5 at a noise of 4 grey levels; a quarter more
 /// allows for noise that grows (docs/quality.md, docs/first-camera.md).
 const PATTERN_THRESHOLD: f64 = 8.5 / 4.0 * 1.25;

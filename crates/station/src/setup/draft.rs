@@ -274,6 +274,7 @@ impl Draft {
 
     /// What the page shows of it.
     pub fn state(&self) -> Value {
+        let others = self.others();
         let state = self.shared.state();
         let is_running = state
             .running
@@ -295,6 +296,7 @@ impl Draft {
             "base": state.base.as_ref().map(|(recipe, hash)| json!({ "recipe": recipe, "hash": hash })),
             "size": size,
             "has_mask": state.mask.is_some(),
+            "others": others,
             "is_valid": state.config.is_some(),
             "controls": state.controls.get("controls"),
             "formats": state.controls.get("formats"),
@@ -332,6 +334,7 @@ impl Draft {
             .and_then(|of| of.camera.as_deref())
             .and_then(|name| setup.camera(name));
         let mut state = self.shared.state();
+        let notes_before = state.notes.clone();
         let before = (
             state.document.clone(),
             state.name.clone(),
@@ -367,7 +370,7 @@ impl Draft {
             state.name = name.to_owned();
         }
         let name = state.name.clone();
-        let notes = state.notes.clone();
+        let mut notes = state.notes.clone();
         let (own_source, inherits) = (state.own_source.clone(), state.inherits);
         let table = table_of(&mut state.document, &name);
         if let Some(choice) = &choice {
@@ -390,8 +393,16 @@ impl Draft {
             };
             of(&settings) != of(&before.2)
         });
+        if limits_changed {
+            notes.retain(|(_, key), _| {
+                let of = |settings: &Settings| {
+                    settings.get("analysis").and_then(|of| of.get(key)).cloned()
+                };
+                of(&settings) == of(&before.2)
+            });
+        }
         settings::write(&settings, &notes, table, inherits);
-        state.settings = settings;
+        (state.settings, state.notes) = (settings, notes);
         (state.choice, state.running) = (choice, running);
         drop(state);
         let checked = self.shared.check();
@@ -404,6 +415,7 @@ impl Draft {
                 state.choice,
                 state.running,
             ) = before;
+            state.notes = notes_before;
             return checked;
         }
         if old_name != name {
@@ -693,6 +705,21 @@ fn document(text: &str, cameras: &[String]) -> Result<DocumentMut, String> {
 fn tables(document: &DocumentMut) -> impl Iterator<Item = &Table> {
     let list = document.get("camera").and_then(Item::as_array_of_tables);
     list.into_iter().flatten()
+}
+
+/// The names of the cameras of a recipe.
+pub(super) fn names(document: &DocumentMut) -> impl Iterator<Item = &str> {
+    tables(document).filter_map(name_of)
+}
+
+/// Removes the tables of these cameras.
+pub(super) fn leave_out(document: &mut DocumentMut, cameras: &[String]) {
+    let list = document
+        .get_mut("camera")
+        .and_then(Item::as_array_of_tables_mut);
+    if let Some(list) = list {
+        list.retain(|table| name_of(table).is_none_or(|name| cameras.iter().all(|of| of != name)));
+    }
 }
 
 fn name_of(table: &Table) -> Option<&str> {

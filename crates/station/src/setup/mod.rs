@@ -28,6 +28,8 @@ pub use save::SaveRefused;
 pub use settings::Settings;
 pub use teach::What;
 
+use serde_json::{Value, json};
+
 use crate::{recipes::Recipes, state::Cameras};
 
 /// Drafts at once.
@@ -123,6 +125,22 @@ impl Setup {
         let draft = draft.ok_or(NoDraft::Unknown)?;
         draft.touch();
         Ok(draft.clone())
+    }
+
+    /// The drafts, for somebody who wants to go on with one.
+    pub fn list(&self) -> Vec<Value> {
+        let drafts = self.drafts().clone();
+        let brief = |draft: &Arc<Draft>| {
+            let state = draft.shared.state();
+            json!({
+                "id": draft.id,
+                "name": state.name,
+                "is_running_camera": state.running.is_some(),
+                "frames": state.frames.list().len(),
+                "idle_s": draft.idle().as_secs(),
+            })
+        };
+        drafts.iter().map(brief).collect()
     }
 
     /// Ends a draft.

@@ -25,10 +25,12 @@ pub enum SaveRefused {
 impl Draft {
     /// The recipe's text, and the lines that change in the recipe of that name: `+ …`, `- …`, or `  …` around them.
     ///
+    /// `without`: cameras that are left out.
+    ///
     /// # Errors
     /// A sentence.
-    pub fn recipe(&self, name: &str) -> Result<(String, Vec<String>), String> {
-        let text = self.text();
+    pub fn recipe(&self, name: &str, without: &[String]) -> Result<(String, Vec<String>), String> {
+        let text = self.text(without);
         let before = match self.shared.recipes.exists(name) {
             true => self
                 .shared
@@ -41,13 +43,14 @@ impl Draft {
         Ok((text, changes))
     }
 
-    /// Saves the draft under that name, with its files. A recipe that changed since the draft began stays as it is.
+    /// Saves the draft under that name, with its files, without the cameras that are left out. A recipe that changed since the
+    /// draft began stays as it is.
     ///
     /// # Errors
     /// Why it was not saved.
-    pub fn save(&self, name: &str, who: &str) -> Result<String, SaveRefused> {
+    pub fn save(&self, name: &str, without: &[String], who: &str) -> Result<String, SaveRefused> {
         let refused = SaveRefused::Refused;
-        let text = self.text();
+        let text = self.text(without);
         let (expected, camera) = {
             let state = self.shared.state();
             if state.config.is_none() {
@@ -75,6 +78,9 @@ impl Draft {
                 continue;
             }
             let file = entry.file_name().to_string_lossy().into_owned();
+            if without.iter().any(|of| file.starts_with(&format!("{of}-"))) {
+                continue;
+            }
             let content = fs::read(entry.path())
                 .map_err(|why| refused(format!("{file} cannot be read: {why}")))?;
             files.push((file, content));
@@ -107,8 +113,25 @@ impl Draft {
         Ok(saved.hash.to_string())
     }
 
-    fn text(&self) -> String {
-        let text = self.shared.state().document.to_string();
+    /// Cameras of the recipe beside the draft's own that may be left out: those that the station's file does not have.
+    pub(super) fn others(&self) -> Vec<String> {
+        let state = self.shared.state();
+        let bases = self.shared.recipes.bases();
+        let is_other =
+            |name: &&str| *name != state.name && bases.iter().all(|of| of.name != **name);
+        let names = super::draft::names(&state.document);
+        names.filter(is_other).map(str::to_owned).collect()
+    }
+
+    fn text(&self, without: &[String]) -> String {
+        let without: Vec<String> = self
+            .others()
+            .into_iter()
+            .filter(|of| without.contains(of))
+            .collect();
+        let mut document = self.shared.state().document.clone();
+        super::draft::leave_out(&mut document, &without);
+        let text = document.to_string();
         match text.trim_start().starts_with('#') {
             true => text,
             false => format!("{HEAD}{}", text.trim_start()),

@@ -21,6 +21,8 @@ const VALUES: [&str; 4] = ["pixel-format", "exposure", "gain", "black-level"];
 const TABLES: [&str; 3] = ["flat-field", "gaussian", "histogram"];
 /// Properties that name files or devices. The page neither sees nor sets them.
 const HIDDEN: [&str; 3] = ["location", "mask", "device"];
+/// How a remark about learned limits begins.
+pub const LEARNED: &str = "Learned from";
 /// Columns of a line in a recipe.
 const LINE: usize = 100;
 
@@ -137,11 +139,19 @@ pub fn write(settings: &Settings, notes: &Notes, table: &mut Table, inherits: bo
     analysis.retain(|name, _| kept.iter().any(|kept| kept == name));
     for (name, value) in fields {
         put(&mut analysis, &name, value);
-        if let (Some(note), Some(mut key)) = (
-            notes.get(&(analyzer, name.clone())),
-            analysis.key_mut(&name),
-        ) {
-            key.leaf_decor_mut().set_prefix(comment(note));
+        let note = notes.get(&(analyzer, name.clone()));
+        if let Some(mut key) = analysis.key_mut(&name) {
+            let decor = key.leaf_decor_mut();
+            let before = decor
+                .prefix()
+                .and_then(|of| of.as_str())
+                .unwrap_or_default();
+            match note {
+                Some(note) => decor.set_prefix(comment(note)),
+                // It is no longer true. Other remarks are those of people.
+                None if before.contains(LEARNED) => decor.set_prefix(""),
+                None => {}
+            }
         }
     }
     table.insert(analyzer, Item::Table(analysis));

@@ -9,7 +9,12 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Draft, draft::Shared, frames::MOST_BYTES};
+use super::{
+    Draft,
+    draft::Shared,
+    frames::{Frames, MOST_BYTES},
+    settings::LEARNED,
+};
 use crate::{
     frame::Frame,
     trial::{self, Kept, Label, Reference, Taught},
@@ -128,11 +133,13 @@ impl Draft {
 }
 
 /// A remark for the file: how many pieces taught, and which of them set each limit.
-fn note(taught: &Taught, pieces: usize) -> String {
-    let limits = taught.limits.iter();
-    let set = limits.map(|limit| format!("{} by piece {}", limit.name, limit.frame + 1));
+fn note(limits: &[Limit], pieces: usize, frames: &Frames) -> String {
+    let set = limits.iter().filter_map(|limit| {
+        let frame = frames.list().iter().find(|of| Some(of.id) == limit.frame)?;
+        Some(format!("{} by {}", limit.name, frame.name))
+    });
     let set = set.collect::<Vec<_>>().join(", ");
-    format!("Learned from {pieces} good pieces. Set: {set}.")
+    format!("{LEARNED} {pieces} good pieces. Set: {set}.")
 }
 
 impl Shared {
@@ -235,10 +242,11 @@ impl Shared {
             .into_iter()
             .find(|of| *of == analyzer)
             .unwrap_or_default();
+        let note = note(&state.teach.limits, used, &state.frames);
         let mut settings = state.settings.clone();
         if let Some(analysis) = settings.get_mut("analysis").and_then(Value::as_object_mut) {
             for (name, value) in &taught.properties {
-                let note = note(&taught, used);
+                let note = note.clone();
                 state.notes.insert((analyzer, name.clone()), note);
                 analysis.insert(name.clone(), value.clone());
             }

@@ -111,6 +111,13 @@ pub async fn begin(
     Ok(Json(aside(move || draft.state()).await?))
 }
 
+/// `GET /api/setup/drafts`: the drafts that somebody began, the newest last.
+pub async fn drafts(State(site): Shared, Extension(right): Rights) -> Result<Json<Value>, Refusal> {
+    let setup = setup(&site, right)?.clone();
+    let drafts = aside(move || setup.list()).await?;
+    Ok(Json(json!(drafts)))
+}
+
 /// `GET /api/setup/drafts/ID`.
 pub async fn state(
     State(site): Shared,
@@ -424,6 +431,8 @@ pub async fn no_mask(
 #[derive(Deserialize)]
 pub struct Named {
     name: Option<String>,
+    /// Cameras that are left out, with commas between them.
+    without: Option<String>,
 }
 
 /// `GET /api/setup/drafts/ID/recipe?name=NAME`.
@@ -431,10 +440,12 @@ pub async fn recipe(
     State(site): Shared,
     Extension(right): Rights,
     Path(id): Path<String>,
-    Query(Named { name }): Query<Named>,
+    Query(Named { name, without }): Query<Named>,
 ) -> Result<Json<Value>, Refusal> {
     let draft = draft(&site, right, &id)?;
-    let (text, changes) = aside(move || draft.recipe(&name.unwrap_or_default()))
+    let without = without.unwrap_or_default();
+    let without: Vec<String> = without.split(',').map(str::to_owned).collect();
+    let (text, changes) = aside(move || draft.recipe(&name.unwrap_or_default(), &without))
         .await?
         .map_err(conflict)?;
     Ok(Json(json!({ "text": text, "changes": changes })))
@@ -445,6 +456,9 @@ pub async fn recipe(
 pub struct Save {
     name: String,
     activate: bool,
+    /// Cameras that are left out.
+    #[serde(default)]
+    without: Vec<String>,
 }
 
 /// `POST /api/setup/drafts/ID/save`.
@@ -458,11 +472,15 @@ pub async fn save(
 ) -> Result<Response, Refusal> {
     let draft = draft(&site, right, &id)?;
     let setup = setup(&site, right)?.clone();
-    let Save { name, activate } = body(asked)?;
+    let Save {
+        name,
+        activate,
+        without,
+    } = body(asked)?;
     let who = who(&headers, peer);
     let (of_save, by) = (name.clone(), who.clone());
     let of_draft = draft.clone();
-    let saved = aside(move || of_draft.save(&of_save, &by)).await?;
+    let saved = aside(move || of_draft.save(&of_save, &without, &by)).await?;
     let hash = match saved {
         Ok(hash) => hash,
         Err(SaveRefused::Refused(sentence)) => {
