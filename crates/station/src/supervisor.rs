@@ -245,12 +245,12 @@ impl Run {
         })
     }
 
-    /// What was learned under this recipe; what was learned on another product stays with that one.
+    /// What was learned under this recipe, as it is now: what was learned on another product, or before the recipe was
+    /// saved again, stays with that one.
     fn learned(&self) -> Vec<(&Learned, &CameraConfig)> {
-        let recipe = self.config.recipe_name();
+        let recipe = &self.config.recipe;
         let all = self.learned.iter().map(|(learned, then)| (learned, then));
-        all.filter(|(_, then)| then.recipe_name() == recipe)
-            .collect()
+        all.filter(|(_, then)| then.recipe == *recipe).collect()
     }
 
     /// The publishers that the file asks for. They stay while pipelines start again.
@@ -365,9 +365,9 @@ impl Run {
         );
         info!("camera {}: {text}", self.camera.name);
         self.camera.show_on_page(text);
-        let recipe = self.config.recipe_name();
+        let recipe = &self.config.recipe;
         self.learned
-            .retain(|(before, then)| before.name != name || then.recipe_name() != recipe);
+            .retain(|(before, then)| before.name != name || then.recipe != *recipe);
         self.learned.push((learned, self.config.clone()));
     }
 
