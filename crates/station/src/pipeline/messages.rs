@@ -1,6 +1,6 @@
 //! The messages of a pipeline's elements.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use gst::prelude::*;
 
@@ -126,6 +126,10 @@ impl Pipeline {
             | "clreference-limits-saved"
             | "cltexture-limits-saved" => {
                 let location: String = structure.get("location").unwrap_or_default();
+                let location = PathBuf::from(location);
+                // The link of a recipe tells people nothing.
+                let location = location.canonicalize().unwrap_or(location);
+                let location = location.display();
                 info!("camera {name}: the learned limits are in the file {location}");
             }
             "clpitchthreshold-pitch" | "cltexture-pitch" | "clflatfield-reference" => {

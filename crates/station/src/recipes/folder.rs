@@ -30,12 +30,13 @@ pub struct Folder(PathBuf);
 pub type Fingerprint = Vec<(String, u64, Option<SystemTime>)>;
 
 impl Folder {
-    /// Makes the folder if it is missing, and completes saves that a loss of power left half done.
+    /// Makes the folder if it is missing, removes what belonged to cameras of the run before, and completes saves that a loss of power left half done.
     pub fn open(path: PathBuf) -> io::Result<Self> {
         if !path.is_dir() {
             fs::create_dir(&path)?;
         }
         let folder = Self(path);
+        folder.release(|_| true)?;
         for entry in fs::read_dir(&folder.0)?.flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str() else {
@@ -283,6 +284,7 @@ impl Staged<'_> {
 
     /// Puts them in force: all or, if the power is lost before, none.
     pub fn commit(self) -> io::Result<()> {
+        self.folder.keep_for_cameras(&self.name)?;
         let saved = self.folder.0.join(format!("{SAVED}{}", self.name));
         if saved.exists() {
             // The disk failed in the middle of the save before.
@@ -307,7 +309,7 @@ fn is_empty(path: &Path) -> bool {
 }
 
 /// Removes a file, if there is one.
-fn remove(path: &Path) -> io::Result<()> {
+pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
