@@ -120,6 +120,7 @@ impl Station {
     /// mistakes changes nothing.
     pub async fn reload(&self, path: &Path) {
         let _alone = self.changing.lock().await;
+        let started = Instant::now();
         let shown = path.display();
         let config = match Config::read(path) {
             Ok(config) => config,
@@ -162,16 +163,30 @@ impl Station {
             }
         };
         let mut running = self.running();
-        if let Err(why) = self.apply(&mut running, &cameras) {
-            error!("a camera cannot start: {why}");
+        let applied = self.apply(&mut running, &cameras);
+        let applied = applied.map_err(|why| format!("a camera cannot start: {why}"));
+        if let Err(why) = &applied {
+            error!("{why}");
         }
         running.config = config;
         running.in_force = cameras;
         if let Some(recipes) = recipes {
-            recipes.in_force().send_replace(InForce {
-                active,
+            let before = recipes.in_force().send_replace(InForce {
+                active: active.clone(),
                 ..InForce::default()
             });
+            if let Some(active) = active.filter(|active| before.active.as_ref() != Some(active)) {
+                recipes.record(Change {
+                    time: Change::now(),
+                    who: "reload".to_owned(),
+                    action: Action::Switch,
+                    from: before.active.map(|before| before.name),
+                    to: active.name,
+                    hash: Some(active.hash),
+                    milliseconds: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+                    result: applied.err().unwrap_or_else(|| "ok".to_owned()),
+                });
+            }
         }
         info!("{shown} is in force");
     }

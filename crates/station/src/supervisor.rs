@@ -237,49 +237,56 @@ impl Run {
         Ok(pipeline)
     }
 
+    /// The publishers and the recorder that the file asks for. They stay while pipelines start again. After an error all
+    /// are as before.
     fn outlets(&mut self, pictures: &Arc<Pictures>) -> Result<Outlets, Stopped> {
-        Ok(Outlets {
-            pictures: pictures.clone(),
-            publishers: self.publishers()?,
-            recorder: self.recorder()?,
-        })
-    }
-
-    /// What was learned under this recipe; what was learned on another product stays with that one.
-    fn learned(&self) -> Vec<(&Learned, &CameraConfig)> {
-        let recipe = self.config.recipe_name();
-        let all = self.learned.iter().map(|(learned, then)| (learned, then));
-        all.filter(|(_, then)| then.recipe_name() == recipe)
-            .collect()
-    }
-
-    /// The publishers that the file asks for. They stay while pipelines start again.
-    fn publishers(&mut self) -> Result<Arc<Publishers>, Stopped> {
-        if self.publishers.tables() != self.config.publish {
-            let refused = |why| (Trouble::SettingsRefused, why);
-            let next = Publishers::start(&self.config.publish, &self.camera);
-            let mut next = next.map_err(refused)?;
+        let publishers = self.next_publishers()?;
+        let recorder = self.next_recorder()?;
+        if let Some(mut next) = publishers {
             self.publishers.hand_over_to(&mut next);
             self.publishers = Arc::new(next);
         }
-        Ok(self.publishers.clone())
-    }
-
-    /// The recorder, if the file asks for one. It stays while pipelines start again.
-    fn recorder(&mut self) -> Result<Option<Arc<Recorder>>, Stopped> {
-        let is_same =
-            |recorder: &Arc<Recorder>| Some(recorder.settings()) == self.config.recording.as_ref();
-        self.recorder = self.recorder.take().filter(is_same);
-        if self.recorder.is_none()
-            && let Some(settings) = self.config.recording.clone()
-        {
-            let recorder = Recorder::new(settings, self.camera.clone());
-            let refused = |error| (Trouble::SettingsRefused, format!("recording: {error:#}"));
-            self.recorder = Some(Arc::new(recorder.map_err(refused)?));
-        }
+        self.recorder.clone_from(&recorder);
         let folder = self.config.recording.as_ref().map(|of| of.folder.clone());
         *self.camera.recordings() = folder;
-        Ok(self.recorder.clone())
+        Ok(Outlets {
+            pictures: pictures.clone(),
+            publishers: self.publishers.clone(),
+            recorder,
+        })
+    }
+
+    /// What was learned under this recipe, as it is now: what was learned on another product, or before the recipe was
+    /// saved again, stays with that one.
+    fn learned(&self) -> Vec<(&Learned, &CameraConfig)> {
+        let recipe = &self.config.recipe;
+        let all = self.learned.iter().map(|(learned, then)| (learned, then));
+        all.filter(|(_, then)| then.recipe == *recipe).collect()
+    }
+
+    /// Other publishers, if the file asks for others than those that run.
+    fn next_publishers(&self) -> Result<Option<Publishers>, Stopped> {
+        if self.publishers.tables() == self.config.publish {
+            return Ok(None);
+        }
+        let next = Publishers::start(&self.config.publish, &self.camera);
+        next.map(Some)
+            .map_err(|why| (Trouble::SettingsRefused, why))
+    }
+
+    /// The recorder, if the file asks for one.
+    fn next_recorder(&self) -> Result<Option<Arc<Recorder>>, Stopped> {
+        let Some(settings) = &self.config.recording else {
+            return Ok(None);
+        };
+        if let Some(recorder) = self.recorder.as_ref()
+            && recorder.settings() == settings
+        {
+            return Ok(Some(recorder.clone()));
+        }
+        let recorder = Recorder::new(settings.clone(), self.camera.clone());
+        let refused = |error| (Trouble::SettingsRefused, format!("recording: {error:#}"));
+        Ok(Some(Arc::new(recorder.map_err(refused)?)))
     }
 
     fn watch(&mut self, pipeline: &mut Pipeline) -> Result<End, Stopped> {
@@ -365,9 +372,9 @@ impl Run {
         );
         info!("camera {}: {text}", self.camera.name);
         self.camera.show_on_page(text);
-        let recipe = self.config.recipe_name();
+        let recipe = &self.config.recipe;
         self.learned
-            .retain(|(before, then)| before.name != name || then.recipe_name() != recipe);
+            .retain(|(before, then)| before.name != name || then.recipe != *recipe);
         self.learned.push((learned, self.config.clone()));
     }
 
@@ -466,7 +473,8 @@ impl Run {
         }
     }
 
-    /// Goes on with the settings of another recipe. The source goes on too, if it is the same.
+    /// Goes on with the settings of another recipe. The source goes on too, if it is the same. If the new elements refuse the
+    /// settings, the old ones go on.
     fn change_recipe(
         &mut self,
         config: CameraConfig,
@@ -477,13 +485,34 @@ impl Run {
             self.reply(Ok(()));
         }
         let pictures = self.worker.pictures().clone();
-        pictures.set_settings(PictureSettings::of(&config));
+        let settings = PictureSettings::of(&config);
         let old = std::mem::replace(&mut self.config, config);
         let Some(pipeline) = pipeline.filter(|of| of.can_swap(&old, &self.config)) else {
+            pictures.set_settings(settings);
             return Ok(Some(End::Change));
         };
-        let outlets = self.outlets(&pictures)?;
-        pipeline.swap(&self.config, &self.camera, &outlets, &self.learned())?;
+        let next = pipeline.prepare(&self.config, &self.learned());
+        let next = next.and_then(|next| match self.outlets(&pictures) {
+            Ok(outlets) => Ok((next, outlets)),
+            Err(stopped) => {
+                pipeline.discard(&next);
+                Err(stopped)
+            }
+        });
+        let (next, outlets) = match next {
+            Ok(next) => next,
+            Err((trouble, text)) => {
+                self.config = old;
+                let why = format!("{trouble}: {}", crate::secrets::without_users(&text));
+                self.camera.alarm(format!(
+                    "{why}; the camera continues with the previous settings"
+                ));
+                self.reply(Err(why));
+                return Ok(None);
+            }
+        };
+        pictures.set_settings(settings);
+        pipeline.swap(next, &self.config, &self.camera, &outlets)?;
         // Until the first result of the new elements.
         self.camera.set_status(Status::Starting);
         let mut history = self.camera.history();

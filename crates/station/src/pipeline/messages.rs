@@ -1,6 +1,6 @@
 //! The messages of a pipeline's elements.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use gst::prelude::*;
 
@@ -31,6 +31,8 @@ impl Pipeline {
 
     fn take(&mut self, message: &gst::Message, camera: &Camera) -> Result<(), Stopped> {
         match message.view() {
+            // Elements that did not start are removed, and the others go on.
+            gst::MessageView::Error(_) if self.has_gone(message) => {}
             gst::MessageView::Error(error) => return Err(stopped_by(error, &self.source)),
             gst::MessageView::Eos(_) => {
                 let text = "the source has ended".to_owned();
@@ -83,12 +85,13 @@ impl Pipeline {
         (self.parts.iter()).any(|part| Some(part.element.upcast_ref::<gst::Object>()) == of)
     }
 
-    /// Whether one of the station's elements sent a message before others took its place.
+    /// Whether one of the station's elements sent a message before it was removed.
     fn has_gone(&self, message: &gst::MessageRef) -> bool {
         let of = message
             .src()
             .and_then(|of| of.downcast_ref::<gst::Element>());
-        of.is_some_and(|of| of.parent().is_none())
+        let pipeline: &gst::Element = self.pipeline.upcast_ref();
+        of.is_some_and(|of| of != pipeline && of.parent().is_none())
     }
 
     /// Raises, logs or keeps the content of an element message.
@@ -123,6 +126,10 @@ impl Pipeline {
             | "clreference-limits-saved"
             | "cltexture-limits-saved" => {
                 let location: String = structure.get("location").unwrap_or_default();
+                let location = PathBuf::from(location);
+                // The link of a recipe tells people nothing.
+                let location = location.canonicalize().unwrap_or(location);
+                let location = location.display();
                 info!("camera {name}: the learned limits are in the file {location}");
             }
             "clpitchthreshold-pitch" | "cltexture-pitch" | "clflatfield-reference" => {

@@ -27,29 +27,54 @@ impl Pipeline {
         is_same_source && self.watched.has_results() && takes(old) == takes(new)
     }
 
-    /// Replaces the elements behind the source. Results of the new ones are watched anew. `learned` was learned under this
-    /// recipe, with the settings at that time.
+    /// Makes the elements for [`Self::swap`] and starts them up to `PAUSED`, while the old ones judge: opening the device and
+    /// compiling takes most of the time. `learned` was learned under this recipe, with the settings at that time.
     ///
     /// # Errors
-    /// The new elements cannot start, or the old ones do not finish their frames. The pipeline must then end.
-    pub fn swap(
-        &mut self,
+    /// The new elements cannot start. The old ones go on.
+    pub(crate) fn prepare(
+        &self,
         new: &CameraConfig,
-        camera: &Arc<Camera>,
-        outlets: &Outlets,
         learned: &[(&Learned, &CameraConfig)],
-    ) -> Result<(), Stopped> {
-        let refused =
-            |error: gst::glib::BoolError| (Trouble::SettingsRefused, error.message.into_owned());
+    ) -> Result<Inspection, Stopped> {
         let next = Inspection::make(new, self.unpack.is_some()).map_err(refused)?;
         for (learned, then) in learned {
             set_learned(&next.parts, learned, then, new);
         }
-        self.pipeline.add_many(&next.chain).map_err(refused)?;
-        // While the old elements judge: opening the device and compiling takes most of the time.
-        for element in &next.chain {
-            self.set_state(element, gst::State::Paused)?;
+        let added = self.pipeline.add_many(&next.chain).map_err(refused);
+        let started = added.and_then(|()| {
+            let mut chain = next.chain.iter();
+            chain.try_for_each(|element| self.set_state(element, gst::State::Paused))
+        });
+        if let Err(stopped) = started {
+            self.discard(&next);
+            return Err(stopped);
         }
+        Ok(next)
+    }
+
+    /// Removes elements that were prepared and are not used.
+    pub(crate) fn discard(&self, next: &Inspection) {
+        for element in &next.chain {
+            // There is nothing to do if an element does not stop; it has had no frame.
+            let _ = element.set_state(gst::State::Null);
+            if element.parent().is_some() {
+                let _ = self.pipeline.remove(element);
+            }
+        }
+    }
+
+    /// Replaces the elements behind the source by prepared ones. Results of the new ones are watched anew.
+    ///
+    /// # Errors
+    /// The old elements do not finish their frames, or the new ones cannot go on. The pipeline must then end.
+    pub(crate) fn swap(
+        &mut self,
+        next: Inspection,
+        new: &CameraConfig,
+        camera: &Arc<Camera>,
+        outlets: &Outlets,
+    ) -> Result<(), Stopped> {
         let pad = self.queue.static_pad("src");
         let pad = pad.ok_or_else(|| self.stuck("the queue has no output"))?;
         let (blocked, is_blocked) = mpsc::channel();
@@ -84,8 +109,6 @@ impl Pipeline {
         outlets: &Outlets,
     ) -> Result<Vec<gst::Element>, Stopped> {
         self.drain()?;
-        let refused =
-            |error: gst::glib::BoolError| (Trouble::SettingsRefused, error.message.into_owned());
         let old = std::mem::take(&mut self.chain);
         self.pipeline.remove_many(&old).map_err(refused)?;
         if let Some(first) = next.chain.first() {
@@ -150,4 +173,8 @@ impl Pipeline {
         let text = format!("{device}: {what} within {seconds} s");
         (Trouble::DeviceLost, text)
     }
+}
+
+fn refused(error: gst::glib::BoolError) -> Stopped {
+    (Trouble::SettingsRefused, error.message.into_owned())
 }

@@ -26,7 +26,7 @@ const SHOWN: usize = 100;
 pub struct Change {
     /// ISO 8601, UTC.
     pub time: String,
-    /// Such as `page 192.168.1.7`, `command line of ada`, `mqtt` or `start`.
+    /// Such as `page 192.168.1.7`, `command line of ada`, `mqtt`, `start` or `reload`.
     pub who: String,
     /// What was done.
     pub action: Action,

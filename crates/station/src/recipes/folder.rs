@@ -30,12 +30,13 @@ pub struct Folder(PathBuf);
 pub type Fingerprint = Vec<(String, u64, Option<SystemTime>)>;
 
 impl Folder {
-    /// Makes the folder if it is missing, and completes saves that a loss of power left half done.
+    /// Makes the folder if it is missing, removes what belonged to cameras of the run before, and completes saves that a loss of power left half done.
     pub fn open(path: PathBuf) -> io::Result<Self> {
         if !path.is_dir() {
             fs::create_dir(&path)?;
         }
         let folder = Self(path);
+        folder.release(|_| true)?;
         for entry in fs::read_dir(&folder.0)?.flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str() else {
@@ -176,9 +177,28 @@ impl Folder {
         }
     }
 
+    /// Notes the recipe in force. After an error the one before is noted, as far as the disk obeys.
     pub fn write_active(&self, name: &str) -> io::Result<()> {
+        self.write_active_with(name, sync)
+    }
+
+    fn write_active_with(
+        &self,
+        name: &str,
+        sync: impl Fn(&Path) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let path = self.0.join(ACTIVE);
+        let before = text::read(&path, MOST_ACTIVE_BYTES);
+        let is_first = !path.exists();
         replace(&self.0, ACTIVE, format!("{name}\n").as_bytes())?;
-        sync(&self.0)
+        sync(&self.0).inspect_err(|_| {
+            // The new name is there already, and the cameras go back. The first error is the one that is told.
+            let _ = match before {
+                Ok(before) => replace(&self.0, ACTIVE, before.as_bytes()),
+                Err(_) if is_first => remove(&path),
+                Err(_) => Ok(()),
+            };
+        })
     }
 
     /// Writes the text and the files of a recipe beside the ones in force. Nothing of them holds yet.
@@ -264,6 +284,7 @@ impl Staged<'_> {
 
     /// Puts them in force: all or, if the power is lost before, none.
     pub fn commit(self) -> io::Result<()> {
+        self.folder.keep_for_cameras(&self.name)?;
         let saved = self.folder.0.join(format!("{SAVED}{}", self.name));
         if saved.exists() {
             // The disk failed in the middle of the save before.
@@ -288,7 +309,7 @@ fn is_empty(path: &Path) -> bool {
 }
 
 /// Removes a file, if there is one.
-fn remove(path: &Path) -> io::Result<()> {
+pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -311,4 +332,23 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes the entries of a folder to the disk.
 pub fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clinspect_testkit::tools::Sandbox;
+
+    #[test]
+    fn name_that_the_disk_does_not_keep_is_taken_back() {
+        gst::init().unwrap();
+        let sandbox = Sandbox::new("active");
+        let folder = Folder::open(sandbox.path().join("recipes")).unwrap();
+        let broken = |_: &Path| Err(io::Error::other("the disk is broken"));
+        assert!(folder.write_active_with("cloth", broken).is_err());
+        assert_eq!(folder.active(), Ok(None));
+        folder.write_active("cloth").unwrap();
+        assert!(folder.write_active_with("label", broken).is_err());
+        assert_eq!(folder.active(), Ok(Some("cloth".to_owned())));
+    }
 }

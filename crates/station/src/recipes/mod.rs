@@ -5,6 +5,7 @@
 mod alone;
 mod changes;
 mod folder;
+mod in_force;
 mod numbers;
 mod save;
 
@@ -193,23 +194,54 @@ impl Recipes {
         self.folder.write_active(name)
     }
 
-    /// Reads a recipe that is to come into force. Its folder is made, so that the cameras can write there what they learn.
+    /// Reads a recipe that is to come into force. Its folder is made, so that the cameras can write there what they learn. They
+    /// reach it through a link: see [`in_force`].
     ///
     /// # Errors
     /// As [`Self::read`].
     pub fn read_for_cameras(&self, name: &str, purpose: Purpose) -> Result<Read, Vec<Mistake>> {
-        let read = self.read(name, purpose)?;
-        let folder = self.folder.of_recipe(name);
-        if !folder.is_dir() {
-            let made = std::fs::create_dir(&folder);
-            made.map_err(|error| {
-                whole(format!(
-                    "the folder {} cannot be made: {error}; let the station write there",
-                    folder.display()
-                ))
-            })?;
+        // A save in between would add its files to the text before.
+        let _alone = lock(&self.saving);
+        let (id, text) = self.identify(name)?;
+        // Mistakes name the folder that people know.
+        self.cameras_of(&id, &text, purpose, &self.folder.of_recipe(name))?;
+        let link = self.link_for_cameras(&id).map_err(|error| {
+            whole(format!(
+                "what belongs to the recipe cannot be made ready in {}: {error}; see that the station may write there",
+                self.folder().display()
+            ))
+        })?;
+        let cameras = self.cameras_of(&id, &text, purpose, &link)?;
+        Ok(Read { id, cameras })
+    }
+
+    fn link_for_cameras(&self, id: &RecipeId) -> io::Result<PathBuf> {
+        let own = self.folder.of_recipe(&id.name);
+        if !own.is_dir() {
+            fs::create_dir(own)?;
         }
-        Ok(read)
+        let is_in_force = self.in_force.borrow().active.as_ref() == Some(id);
+        self.folder.link_for_cameras(id, is_in_force)
+    }
+
+    /// The cameras run with this recipe only: files that were kept for others go.
+    pub fn release_others(&self, id: &RecipeId) {
+        let id = in_force::id_of(id);
+        self.release(|other| other != id);
+    }
+
+    /// No camera runs with this recipe: files that were kept for it go.
+    pub fn release_one(&self, id: &RecipeId) {
+        let id = in_force::id_of(id);
+        self.release(|other| other == id);
+    }
+
+    fn release(&self, is_over: impl Fn(&str) -> bool) {
+        let _alone = lock(&self.saving);
+        if let Err(why) = self.folder.release(is_over) {
+            let folder = self.folder().display();
+            error!("files of a recipe that is over cannot be removed from {folder}: {why}");
+        }
     }
 
     /// Reads a recipe.
@@ -217,21 +249,38 @@ impl Recipes {
     /// # Errors
     /// Its mistakes. One at 1:1 if there is no such recipe.
     pub fn read(&self, name: &str, purpose: Purpose) -> Result<Read, Vec<Mistake>> {
+        let (id, text) = self.identify(name)?;
+        let cameras = self.cameras_of(&id, &text, purpose, &self.folder.of_recipe(name))?;
+        Ok(Read { id, cameras })
+    }
+
+    /// The hash and the text of a recipe.
+    fn identify(&self, name: &str) -> Result<(RecipeId, String), Vec<Mistake>> {
         if !is_name(name) {
             return Err(whole(NO_NAME.to_owned()));
         }
         let text = self.folder.text(name).map_err(whole)?;
         let hash = self.folder.hash(name, &text);
         let hash = hash.map_err(|error| whole(format!("its files cannot be read: {error}")))?;
-        let file = |file: &str| self.folder.of_recipe(name).join(file);
-        let path = self.folder.recipe(name);
-        let (mut cameras, _) = read_recipe(&text, &path, &file, &self.bases(), purpose)?;
         let name = name.to_owned();
-        let id = RecipeId { name, hash };
+        Ok((RecipeId { name, hash }, text))
+    }
+
+    /// The cameras under a recipe of this text, with its files in this folder.
+    fn cameras_of(
+        &self,
+        id: &RecipeId,
+        text: &str,
+        purpose: Purpose,
+        files: &Path,
+    ) -> Result<Vec<CameraConfig>, Vec<Mistake>> {
+        let path = self.folder.recipe(&id.name);
+        let file = |file: &str| files.join(file);
+        let (mut cameras, _) = read_recipe(text, &path, &file, &self.bases(), purpose)?;
         for camera in &mut cameras {
             camera.recipe = Some(id.clone());
         }
-        Ok(Read { id, cameras })
+        Ok(cameras)
     }
 
     /// The recipes of the folder with their mistakes, by name. Files that have not changed are not read again.

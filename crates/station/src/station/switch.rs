@@ -113,9 +113,13 @@ impl Station {
             }
             Err(why) => Err(why),
         };
-        if let Err(why) = &mut result {
-            *why = format!("{why}; all cameras are as before");
-            self.go_back(&old).await;
+        match &mut result {
+            Ok(()) => recipes.release_others(&id),
+            Err(why) => {
+                *why = format!("{why}; all cameras are as before");
+                self.go_back(&old).await;
+                recipes.release_one(&id);
+            }
         }
         result.map(|()| id)
     }

@@ -132,12 +132,25 @@ fn station_without_a_camera_of_its_own_runs_those_of_a_recipe_and_a_reload_reads
     let active = listed(&station)["active"].clone();
     assert_eq!(active["name"], "cloth");
     assert_ne!(active["hash"], hash);
+    let changes = folder.changes();
+    let last = changes.last().unwrap();
+    assert_eq!(
+        (&last["who"], &last["from"], &last["to"], &last["hash"]),
+        (
+            &"reload".into(),
+            &"cloth".into(),
+            &"cloth".into(),
+            &active["hash"]
+        ),
+        "{last}"
+    );
     // A reload with a mistake in the recipe changes nothing.
     folder.write("cloth", "[[camera]]\nname = \"left\"\n");
     station.reload(&file);
     station.wait_for_log("cloth.toml:1:1: the camera has no source");
     station.wait_for_frames("left", 3);
     assert_eq!(listed(&station)["active"], active);
+    assert_eq!(folder.changes(), changes);
 }
 
 #[test]

@@ -19,7 +19,7 @@ const PNG: &[u8] = &[
     0x44, 0xae, 0x42, 0x60, 0x82,
 ];
 
-fn open(sandbox: &Sandbox, own: &str) -> (std::sync::Arc<Recipes>, Folder) {
+pub fn open(sandbox: &Sandbox, own: &str) -> (std::sync::Arc<Recipes>, Folder) {
     gst::init().unwrap();
     gstclinspect::register_static().unwrap();
     gstinspectoverlay::register_static().unwrap();
