@@ -226,11 +226,6 @@ impl CameraConfig {
         Self::new(name, Source::Description("videotestsrc".to_owned()))
     }
 
-    /// The name of the recipe that these settings belong to.
-    pub fn recipe_name(&self) -> Option<&str> {
-        self.recipe.as_ref().map(|recipe| recipe.name.as_str())
-    }
-
     /// The elements that take frames of 16 bits, of which a camera may fill fewer.
     fn with_depth(&mut self) -> impl Iterator<Item = &mut Properties> {
         let elements = [self.flat_field.as_mut(), self.histogram.as_mut()];

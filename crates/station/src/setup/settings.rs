@@ -317,7 +317,7 @@ mod tests {
             &mut table,
             false,
         );
-        let text = table.to_string();
+        let text = toml_edit::DocumentMut::from(table).to_string();
         for kept in [
             "# by hand",
             "silence = 9",
@@ -341,7 +341,7 @@ mod tests {
             "as small as a knot".to_owned(),
         );
         write(&settings(texture), &Notes::from([note]), &mut table, false);
-        let text = table.to_string();
+        let text = toml_edit::DocumentMut::from(table).to_string();
         assert!(!text.contains("pitch"), "{text}");
         assert!(
             text.contains("# as small as a knot\nmin-area = 4"),
