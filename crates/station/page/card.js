@@ -221,8 +221,9 @@ export class Card {
     if (text === this.alarmsText) return;
     this.alarmsText = text;
     this.alarms.hidden = alarms.length === 0;
-    this.alarms.replaceChildren(...alarms.map(({ time_ms, text: what }) =>
-      make("li", {}, time_ms ? make("time", { title: dayAndClock(time_ms) }, clock(time_ms)) : null, what)));
+    this.alarms.replaceChildren(...alarms.map(({ time_ms, text: what, times }) =>
+      make("li", {}, time_ms ? make("time", { title: dayAndClock(time_ms) }, clock(time_ms)) : null,
+        make("span", { class: "what", title: what }, what), times > 1 ? make("span", { class: "times" }, `${number(times)} times`) : null)));
   }
 
   showCommands() {
@@ -324,7 +325,18 @@ function alarmsNow(now, isJudged) {
   if (unsent) raised.push(`${plural(unsent, "result")} not published since the station started: too many waited`);
   if (skipped) raised.push(`${plural(skipped, "frame")} not recorded since the station started: the disk is too slow`);
   if (refused) raised.push(`${plural(refused, "frame")} not recorded since the station started: the folder or the disk refused files`);
-  return [...raised.map((text) => ({ text })), ...now.alarms];
+  return [...raised.map((text) => ({ text })), ...alarmsOnce(now.alarms)];
+}
+
+/// Each text once, with its newest time and how often it came. The newest come first.
+function alarmsOnce(alarms) {
+  const once = new Map();
+  for (const { time_ms, text } of alarms) {
+    const of = once.get(text) ?? { time_ms, text, times: 0 };
+    of.times += 1;
+    once.set(text, of);
+  }
+  return [...once.values()];
 }
 
 const section = (title, ...children) => make("section", {}, make("h3", {}, title), ...children);

@@ -91,6 +91,12 @@ function niceTop(value) {
   return [1, 2, 5, 10].map((step) => step * power).find((top) => top >= value);
 }
 
+/// 500, 10k, 2M: short, because the room beside the axis is small.
+function shortNumber(value) {
+  if (value >= 1e6) return `${number(value / 1e6)}M`;
+  return value >= 1000 ? `${number(value / 1000)}k` : number(value);
+}
+
 function frame(width, height, top, leftText, rightText) {
   const bottom = height - BOTTOM;
   return [
@@ -122,7 +128,7 @@ export class MinutesPlot extends Plot {
     const top = niceTop(Math.max(1, ...minutes.map(sum)));
     const bottom = height - BOTTOM;
     const step = (width - LEFT) / 60;
-    const parts = frame(width, height, number(top), clock((now - 59) * 60_000).slice(0, 5), "now");
+    const parts = frame(width, height, shortNumber(top), clock((now - 59) * 60_000).slice(0, 5), "now");
     for (const minute of minutes) {
       const slot = 59 - (now - minute.minute);
       let y = bottom;

@@ -40,7 +40,7 @@ export class CameraStep {
     this.lightSection = section("Light", this.histogram.element, this.light);
     this.focusSection = section("Focus", make("p", { class: "focus" }, this.focus, this.bar, this.best),
       make("p", { class: "hint" }, "Open the aperture and turn the focus ring until the figure no longer rises. Then close the aperture again."),
-      button("Forget the best", () => { this.most = 0; }));
+      button("Start the best value again", () => { this.most = 0; }));
     this.elements = [
       make("h2", {}, "Which camera?"), this.choices.element, this.searching,
       make("p", { class: "buttons" }, button("Look again", () => this.search())),

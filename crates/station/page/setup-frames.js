@@ -4,7 +4,7 @@ import { countsText, make, plural, say } from "./dom.js";
 import { SLOW_MS } from "./setup-draft.js";
 import { button } from "./setup-fields.js";
 import { Editor } from "./setup-shapes.js";
-import { Stage } from "./setup-stage.js";
+import { LOOKS, Stage } from "./setup-stage.js";
 
 export const LABELS = { good: "good", failed: "failed" };
 const WORDS = { pass: "passes", fail: "fails", none: "is not judged" };
@@ -22,11 +22,11 @@ export class KeptFrames {
     this.missed = button("Mark what was missed", () => this.editor.begin("judge"));
     this.older = button("← Previous", () => this.leaf(-1));
     this.newer = button("Next →", () => this.leaf(1));
-    const looks = [["over", "Mask over"], ["beside", "Mask beside"], ["plain", "No mask"]].map(([look, text]) => button(text, () => {
+    this.looks = LOOKS.map(([look, text]) => button(text, () => {
       this.stage.setLook(look);
       this.show();
-    }));
-    this.dialog.querySelector("[data-stage]").append(this.stage.viewport, make("div", { class: "bar" }, make("div", { class: "tools" }, looks), this.stage.tools));
+    }, { "data-look": look }));
+    this.dialog.querySelector("[data-stage]").append(this.stage.viewport, make("div", { class: "bar" }, make("div", { class: "tools", role: "group", "aria-label": "Marks" }, this.looks), this.stage.tools));
     this.dialog.querySelector("[data-controls]").append(make("p", { class: "buttons" }, this.older, this.newer, this.good, this.failed, this.missed,
       button("Remove the frame", () => this.remove())),
     make("label", { class: "check" }, this.used, "Learn from this frame"));
@@ -67,6 +67,7 @@ export class KeptFrames {
     this.good.disabled = frame.label === "good";
     this.failed.disabled = frame.label !== "good";
     this.used.checked = frame.used;
+    for (const of of this.looks) of.setAttribute("aria-pressed", of.dataset.look === this.stage.look);
     this.used.parentElement.hidden = frame.label !== "good";
     this.editor.show();
     this.editor.set((frame.missed ?? []).map((at) => ({ kind: "judge", at })));

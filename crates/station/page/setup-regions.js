@@ -26,7 +26,7 @@ export class RegionsStep {
       make("p", { class: "buttons" },
         button("Add a rectangle to judge", () => this.editor.begin("judge")),
         button("Add a region to ignore", () => this.editor.begin("ignore")),
-        this.undo, this.redo, button("New still", () => this.still())),
+        this.undo, this.redo, button("Take another picture", () => this.still())),
       this.help, this.none, this.list,
       section("Mask file", make("label", { for: "mask-file", class: "hint" }, "A PNG of the picture's size: pixels that are not black are ignored."),
         this.file, this.masked, make("p", { class: "buttons" }, this.unmask), this.answer)];
@@ -80,7 +80,7 @@ export class RegionsStep {
 
   showList() {
     const { shapes } = this.editor;
-    this.none.hidden = shapes.some((of) => !isPolygon(of));
+    this.none.hidden = shapes.length > 0 || this.bench.draft.state.has_mask;
     this.undo.disabled = this.editor.done.length === 0;
     this.redo.disabled = this.editor.undone.length === 0;
     this.list.replaceChildren(...shapes.map((shape, index) => {
@@ -106,6 +106,7 @@ export class RegionsStep {
     const { draft } = this.bench;
     say(this.masked, draft.state.has_mask ? "A mask file is in use." : "No mask file is in use.");
     this.unmask.hidden = !draft.state.has_mask;
+    this.none.hidden = this.editor.shapes.length > 0 || draft.state.has_mask;
     if (this.editor.drawing || this.editor.dragging || this.list.contains(document.activeElement)) return;
     if (draft.sent !== draft.changes) return;
     const before = JSON.stringify(this.editor.shapes);

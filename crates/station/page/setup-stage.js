@@ -4,6 +4,9 @@ import { draw, make, say } from "./dom.js";
 
 const MOST_ZOOM = 16;
 
+/// How marks are shown, and the words for it.
+export const LOOKS = [["over", "Marks on the picture"], ["beside", "Marks beside it"], ["plain", "No marks"]];
+
 export class Stage {
   constructor(name) {
     this.size = [4, 3];

@@ -1,6 +1,6 @@
 // Step "Try": limits are moved, and at once the live picture and the kept frames say what they do.
 
-import { make, number, plural, say } from "./dom.js";
+import { draw, make, number, plural, say } from "./dom.js";
 import { ChoiceField, NumberField, TextField, button, section } from "./setup-fields.js";
 import { fillThumbnails } from "./setup-frames.js";
 import { objectOf } from "./setup-object.js";
@@ -35,11 +35,13 @@ export class TryStep {
     this.levels = new ChoiceField({ label: "Faint stains", key: "scales", hint: "Levels that also compare means of blocks, so that stains fainter than the noise are found.", onchange: (value) => draft.changeAnalysis({ scales: Number(value) || null }) });
     this.classes = new TextField({ label: "Classes", isLong: true, key: "classes", hint: "Such as scratch: elongation > 4 and major > 20; particle: area < 60", onchange: (text) => draft.changeAnalysis({ classes: text.trim() || null }) });
     this.fields = [...Object.values(this.limits).flat(), this.factor, ...this.channels, this.area, this.count, this.levels, this.classes];
+    this.ignored = draw("g", { "aria-hidden": "true" });
+    draft.addEventListener("changed", () => { if (bench.step === this) this.showTrial(draft.state.try ?? {}); });
     this.good = make("p", { class: "tally" });
     this.failed = make("p", { class: "tally" });
     this.progress = make("progress", { max: 1, value: 0, "aria-label": "Kept frames tried", hidden: true });
     this.status = make("p", { class: "answer", role: "status" });
-    this.groups = ["Good frames that do not pass", "Failed frames that do not fail", "Judged differently than before", "All kept frames"].map((title, index) => {
+    this.groups = ["Good pieces that do not pass", "Faulty pieces that are not found", "Judged differently than before", "All kept frames"].map((title, index) => {
       const list = make("ul", { class: "thumbnails" });
       const heading = make("h3", {}, title);
       const element = index === 3 ? make("details", {}, make("summary", {}, title), list) : make("section", {}, heading, list);
@@ -60,6 +62,7 @@ export class TryStep {
   /// From the first trial on the station tries the frames again after each change of the settings.
   enter() {
     this.offerSources();
+    this.bench.stage.layer.replaceChildren(this.ignored);
     this.tryLater();
   }
 
@@ -81,11 +84,15 @@ export class TryStep {
     if (this.bench.step !== this || this.frames.length === 0) return;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.tryNow(), REST_MS);
+    this.due = this.timer;
   }
 
   async tryNow() {
+    const { due } = this;
     const problem = await this.bench.draft.command("try");
+    if (due === this.due) this.due = null;
     if (problem) this.tell(problem);
+    this.onState();
   }
 
   tell(problem) {
@@ -110,8 +117,8 @@ export class TryStep {
   }
 
   onFrames() {
-    this.onState();
     this.tryLater();
+    this.onState();
   }
 
   setFail(count) {
@@ -148,6 +155,7 @@ export class TryStep {
     this.levels.element.hidden = analyzer !== "pitch";
     this.levels.offer([["0", "Compare pixels only"], ["1", "1 level"], ["2", "2 levels"], ["3", "3 levels"], ["4", "4 levels"]], String(analysis.scales ?? 0));
     this.classes.set(analysis.classes ?? "");
+    this.ignored.replaceChildren(...(analysis.ignore?.regions ?? []).map((at) => draw("polygon", { class: "ignored", points: at.join(" ") })));
     this.showTrial(state.try ?? {});
   }
 
@@ -172,23 +180,29 @@ export class TryStep {
     if (trial.problem) this.tell(trial.problem);
     this.progress.hidden = !isBusy;
     this.progress.value = trial.all ? trial.done / trial.all : 0;
-    const of = (counts) => (counts?.pass ?? 0) + (counts?.fail ?? 0) + (counts?.none ?? 0);
-    const labels = { good: this.frames.filter(({ label }) => label === "good"), failed: this.frames.filter(({ label }) => label !== "good") };
-    const isTried = of(trial.good) + of(trial.failed) > 0;
-    const tally = (name, right, words) => (labels[name].length === 0 ? `No ${name} frames kept` : `${isTried ? number(right) : "–"} of ${number(labels[name].length)} ${words}`);
-    say(this.good, `${tally("good", trial.good?.pass ?? 0, "good frames pass")}`);
-    say(this.failed, `${tally("failed", trial.failed?.fail ?? 0, "failed frames fail")}`);
-    this.good.dataset.verdict = !isTried || !labels.good.length ? "" : trial.good.pass === of(trial.good) ? "pass" : "fail";
-    this.failed.dataset.verdict = !isTried || !labels.failed.length ? "" : trial.failed.fail === of(trial.failed) ? "pass" : "fail";
     const rows = trial.rows ?? [];
     const frame = (id) => this.frames.find((kept) => kept.id === id);
-    const is = (row, label) => frame(row.id)?.label === label;
+    // Those that were taken out do not count, here and in the lists.
+    const isGood = ({ id }) => frame(id)?.label === "good";
+    const counted = rows.filter((row) => frame(row.id)?.used);
+    const isRight = (row) => row.verdict === (isGood(row) ? "pass" : "fail");
+    const isOpen = isBusy || Boolean(trial.problem) || this.due != null || this.bench.draft.sent !== this.bench.draft.changes;
+    const tally = (element, words, none, isMine) => {
+      const all = this.frames.filter((kept) => kept.used && isMine(kept)).length;
+      const mine = counted.filter(isMine);
+      const right = mine.filter(isRight).length;
+      const isTried = !isOpen && mine.length === all;
+      say(element, all === 0 ? none : `${words}: ${isTried ? number(right) : "…"} of ${number(all)}`);
+      element.dataset.verdict = !isTried || all === 0 ? "" : right === all ? "pass" : "fail";
+    };
+    tally(this.good, "Good pieces pass", "No good pieces kept", isGood);
+    tally(this.failed, "Faulty pieces found", "No faulty pieces kept", (of) => !isGood(of));
     const words = { pass: "passes", fail: "fails", none: "not judged" };
     const note = (row) => (row.before && row.before !== row.verdict ? `${words[row.verdict]}, before: ${words[row.before]}` : words[row.verdict] ?? "");
     const kinds = [
-      rows.filter((row) => is(row, "good") && row.verdict !== "pass"),
-      rows.filter((row) => is(row, "failed") && row.verdict !== "fail"),
-      rows.filter((row) => row.before && row.before !== row.verdict && (is(row, "good") ? row.verdict === "pass" : row.verdict === "fail")),
+      counted.filter((row) => isGood(row) && !isRight(row)),
+      counted.filter((row) => !isGood(row) && !isRight(row)),
+      counted.filter((row) => row.before && row.before !== row.verdict && isRight(row)),
       this.frames.map(({ id }) => rows.find((row) => row.id === id) ?? { id }),
     ];
     kinds.forEach((all, index) => {

@@ -10,7 +10,7 @@ import { KeptFrames } from "./setup-frames.js";
 import { ObjectStep } from "./setup-object.js";
 import { RegionsStep } from "./setup-regions.js";
 import { SaveStep } from "./setup-save.js";
-import { Stage } from "./setup-stage.js";
+import { LOOKS, Stage } from "./setup-stage.js";
 import { TeachStep } from "./setup-teach.js";
 import { TryStep } from "./setup-try.js";
 
@@ -36,8 +36,8 @@ class Bench {
   constructor() {
     this.stage = new Stage("Live picture");
     this.verdict = make("p", { class: "state" });
-    this.looks = make("div", { class: "tools", role: "group", "aria-label": "Mask" },
-      ...[["over", "Mask over"], ["beside", "Mask beside"], ["plain", "No mask"]].map(([look, text]) =>
+    this.looks = make("div", { class: "tools", role: "group", "aria-label": "Marks" },
+      ...LOOKS.map(([look, text]) =>
         button(text, () => this.setLook(look), { "data-look": look, "aria-pressed": String(look === "over") })));
     find("stage").append(this.stage.viewport, make("div", { class: "bar" }, this.verdict, this.looks, this.stage.tools));
     find("discard").addEventListener("click", () => this.discard());
@@ -175,6 +175,7 @@ class Bench {
     step.onState?.();
     this.onSettings();
     if (this.draft.live) this.onLive();
+    if (this.judged) this.showVerdict(this.judged);
   }
 
   onState() {
@@ -197,6 +198,13 @@ class Bench {
 
   onLive() {
     const { live } = this.draft;
+    if (live.problem) this.showVerdict(live);
+    this.step.onLive?.(live);
+  }
+
+  /// The verdict stands below its picture, so it changes with it.
+  showVerdict(live) {
+    this.judged = live;
     if (live.problem) {
       say(this.verdict, live.problem);
       this.verdict.dataset.verdict = "none";
@@ -210,7 +218,6 @@ class Bench {
       say(this.verdict, parts.join(" · "));
       this.verdict.dataset.verdict = this.step.isJudged ? live.verdict ?? "none" : "";
     }
-    this.step.onLive?.(live);
   }
 
   async showLive(live) {
@@ -230,7 +237,10 @@ class Bench {
     if (shown) this.shownAt = performance.now();
     // A page that is slow misses a picture: the station keeps the last ones only.
     else if (performance.now() - this.shownAt > NO_PICTURE_MS) this.stage.say("No picture comes from the station");
-    if (shown) this.note(live);
+    if (shown) {
+      this.showVerdict(live);
+      this.note(live);
+    }
     await new Promise((done) => { setTimeout(done, 0); });
   }
 
