@@ -117,11 +117,27 @@ def restarted_station_counts_failed_frames_anew():
     assert js("document.querySelectorAll('#camera-left .thumbnails li').length") == 1
 
 
+def is_whole(camera):
+    """Whether the box of a live picture shows all of it, and is itself on the screen."""
+    return driver.execute_script(
+        """
+        const box = document.querySelector(`#camera-${arguments[0]} .live`).getBoundingClientRect();
+        const picture = document.querySelector(`#camera-${arguments[0]} .live img`).getBoundingClientRect();
+        const isInside = ["top", "left"].every((side) => picture[side] >= box[side] - 1) && ["bottom", "right"].every((side) => picture[side] <= box[side] + 1);
+        return isInside && box.height > 100 && box.bottom <= innerHeight;
+        """,
+        camera,
+    )
+
+
 def alone_with_endless_picture():
     find("#camera-left h2 a").click()
     wait("the other card goes", lambda: js("document.getElementById('camera-right').hidden"))
     wait("the endless picture", lambda: "/live/left?" in js("document.querySelector('#camera-left .live img').src"))
     moves("left")
+    for width, height in [(390, 844), (1600, 1000), (1440, 900)]:
+        screen(width, height)
+        wait(f"the whole picture on {width}x{height}", lambda: is_whole("left"), 3)
     picture("alone")
     find(".skip").send_keys(Keys.ENTER)
     assert js("document.activeElement.id") == "cameras", "the link leads to the cameras"
@@ -242,6 +258,7 @@ def phone_wall_dark():
     wait("a verdict", lambda: verdict("left") == "pass")
     moves("left")
     assert js("document.documentElement.scrollHeight") <= 1080, "the wall screen scrolls"
+    assert is_whole("left") and is_whole("right")
     letters = js("parseFloat(getComputedStyle(document.querySelector('.verdict strong')).fontSize)")
     assert letters >= 40, f"the verdict has {letters} px"
     contrasts()

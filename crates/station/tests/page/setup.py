@@ -274,6 +274,7 @@ def limits_are_tried_on_live_and_kept_frames():
         wait("the frames", lambda: "added" in text("#panel .tallies ~ .answer"), 30)
         js("document.querySelector('#panel .tallies ~ .answer').textContent = ''")
     tallies = lambda: js("[...document.querySelectorAll('.tally')].map((of) => of.textContent)")
+    assert js("document.querySelectorAll('#stage .ignored').length") == 1, "what is ignored is drawn"
     wait("both numbers", lambda: tallies() == ["Good pieces pass: 24 of 24", "Faulty pieces found: 4 of 4"], 60)
     picture("set-up-tried")
     number = find("#panel .field:not([hidden]) input[type=number]")
@@ -282,7 +283,18 @@ def limits_are_tried_on_live_and_kept_frames():
     milliseconds = []
     # The quickest of some: other programs of the machine are not the page's fault.
     for value, expected in 3 * [("2", "fail"), (learned, "pass")]:
-        driver.execute_script("const [input, value] = arguments; input.value = value; input.dispatchEvent(new Event('input'));", number, value)
+        at_once = driver.execute_script(
+            """
+            const [input, value] = arguments;
+            input.value = value;
+            input.dispatchEvent(new Event('input'));
+            const { textContent, dataset } = document.querySelector('.tally');
+            return [textContent, dataset.verdict];
+            """,
+            number,
+            value,
+        )
+        assert at_once == ["Good pieces pass: … of 24", ""], "a number of the limit before stays"
         wait("the verdict", lambda: shown() == expected)
         milliseconds.append(int(js("document.querySelector('#stage .viewport').dataset.milliseconds")))
         if value == "2" and len(milliseconds) == 1:
@@ -296,7 +308,10 @@ def limits_are_tried_on_live_and_kept_frames():
     js("document.querySelector(\"[data-look='beside']\").click()")
     wait("the mask beside", lambda: not js("document.querySelector('.sheet.beside').hidden"))
     picture("set-up-beside")
-    js("document.querySelector(\"[data-look='over']\").click()")
+    pressed = find("[data-look='over']")
+    pressed.click()
+    ActionChains(driver).move_to_element(pressed).perform()
+    contrasts()
 
 
 def kept_frame_is_looked_at():
@@ -304,8 +319,19 @@ def kept_frame_is_looked_at():
     js("[...document.querySelectorAll('#panel details .thumbnails button')].at(-1).click()")
     wait("its picture", lambda: js("document.querySelector('#kept .pictures img')?.naturalWidth") == 640)
     assert "It fails with these limits" in text("#kept [data-text]"), text("#kept [data-text]")
+    assert js("[...document.querySelectorAll('#kept [aria-pressed=true]')].map((of) => of.dataset.look)") == ["over"]
+    assert js("document.querySelector('#kept .check').hidden"), "nobody learns from a failed piece"
     contrasts()
     picture("set-up-kept")
+    keys(Keys.ESCAPE)
+    wait("it is closed", lambda: not js("document.getElementById('kept').open"))
+
+
+def frame_that_is_taken_out_does_not_count():
+    js("document.querySelector('#panel details:last-of-type .thumbnails button').click()")
+    for count in [23, 24]:
+        find("#kept [type=checkbox]").click()
+        wait("the number", lambda: text(".tally") == f"Good pieces pass: {count} of {count}", 30)
     keys(Keys.ESCAPE)
     wait("it is closed", lambda: not js("document.getElementById('kept').open"))
 
@@ -401,6 +427,7 @@ try:
     wrong_values_are_told_beside_their_field()
     limits_are_tried_on_live_and_kept_frames()
     kept_frame_is_looked_at()
+    frame_that_is_taken_out_does_not_count()
     reload_goes_on()
     two_browsers_do_not_overwrite_each_other()
     small_screens_and_the_dark()
