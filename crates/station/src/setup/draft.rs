@@ -103,6 +103,8 @@ pub(super) struct State {
     pub revision: u64,
     /// When it changed.
     pub changed: Instant,
+    /// The revision and the number of kept frames when the draft began or was saved.
+    pub saved: (u64, usize),
     /// The recipes that there were when the draft began.
     pub names: Vec<String>,
     /// What the recipe itself said of the source, by [`SOURCE`].
@@ -205,6 +207,7 @@ impl Draft {
                 revision: 0,
                 changed: Instant::now(),
                 base,
+                saved: (0, 0),
                 names: setup.recipes.names(),
                 own_source,
                 inherits,
@@ -230,6 +233,7 @@ impl Draft {
         }
         // Without a camera the settings have a mistake, which the page knows.
         let _ = shared.check();
+        shared.state().mark_saved();
         let of_thread = shared.clone();
         let thread = std::thread::Builder::new().name("set-up".to_owned());
         let thread = thread
@@ -606,6 +610,16 @@ impl Shared {
 }
 
 impl State {
+    /// What is there needs no saving.
+    pub fn mark_saved(&mut self) {
+        self.saved = (self.revision, self.frames.list().len());
+    }
+
+    /// Whether something would be lost with the draft.
+    pub fn is_unsaved(&self) -> bool {
+        self.saved != (self.revision, self.frames.list().len())
+    }
+
     fn document_has(&self, name: &str) -> bool {
         tables(&self.document).any(|table| name_of(table) == Some(name))
     }

@@ -127,20 +127,22 @@ impl Setup {
         Ok(draft.clone())
     }
 
-    /// The drafts, for somebody who wants to go on with one.
+    /// The drafts with something unsaved, for somebody who wants to go on with one.
     pub fn list(&self) -> Vec<Value> {
         let drafts = self.drafts().clone();
         let brief = |draft: &Arc<Draft>| {
             let state = draft.shared.state();
-            json!({
-                "id": draft.id,
-                "name": state.name,
-                "is_running_camera": state.running.is_some(),
-                "frames": state.frames.list().len(),
-                "idle_s": draft.idle().as_secs(),
+            state.is_unsaved().then(|| {
+                json!({
+                    "id": draft.id,
+                    "name": state.name,
+                    "is_running_camera": state.running.is_some(),
+                    "frames": state.frames.list().len(),
+                    "idle_s": draft.idle().as_secs(),
+                })
             })
         };
-        drafts.iter().map(brief).collect()
+        drafts.iter().filter_map(brief).collect()
     }
 
     /// Ends a draft.

@@ -110,6 +110,7 @@ impl Draft {
         let mut state = self.shared.state();
         state.base = Some((name.to_owned(), saved.hash.to_string()));
         state.base_text = text;
+        state.mark_saved();
         Ok(saved.hash.to_string())
     }
 
