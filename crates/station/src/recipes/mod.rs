@@ -195,7 +195,7 @@ impl Recipes {
     }
 
     /// Reads a recipe that is to come into force. Its folder is made, so that the cameras can write there what they learn. They
-    /// reach it through a link: see [`in_force`].
+    /// reach it through a link: see `in_force.rs`.
     ///
     /// # Errors
     /// As [`Self::read`].

@@ -91,7 +91,8 @@ impl Row {
     }
 }
 
-/// Judges kept frames. `progress` gets the number of frames done, and returns whether to go on.
+/// Judges kept frames. `progress` gets the number of frames done, and returns whether to go on; it is asked before each
+/// frame that only warms up, too.
 ///
 /// Settings with estimates first see up to 16 good frames, until one of them is judged, so that the order of the frames
 /// decides nothing.

@@ -28,7 +28,9 @@ fn a_table_counts_verdicts_by_label_and_places_that_no_defect_meets() {
         true
     };
     let right = table(&of(16.0), &frames, &mut progress).unwrap();
-    assert_eq!(done, Vec::from_iter(1..=8));
+    // It is asked before each frame that only warms up, too.
+    done.dedup();
+    assert_eq!(done, Vec::from_iter(0..=8));
     let counts = |pass, fail| Counts {
         pass,
         fail,
