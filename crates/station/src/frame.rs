@@ -41,6 +41,13 @@ impl Frame {
     /// A sentence if the buffer cannot be read.
     pub fn copy_of(buffer: &gst::Buffer, info: &gst_video::VideoInfo) -> Result<Self, String> {
         let unreadable = |_| format!("GStreamer cannot read the {} frame", info.format());
+        // Such as Bayer pictures, whose size GStreamer does not know.
+        if info.size() == 0 {
+            return Err(format!(
+                "frames of the format {} have no pixels that can be read",
+                info.format()
+            ));
+        }
         let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info);
         let frame = frame.map_err(unreadable)?;
         let rate = info.fps();

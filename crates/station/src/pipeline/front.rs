@@ -16,6 +16,7 @@ use crate::{
 pub struct Front {
     source: gst::Bin,
     unpack: Option<(Part, gst::Element)>,
+    accepted: gst::Caps,
 }
 
 impl Front {
@@ -33,12 +34,18 @@ impl Front {
         Ok(Self {
             source,
             unpack: unpack.map_err(refused)?,
+            accepted: accepted(config)?,
         })
     }
 
     /// The source's elements and the queue.
     pub fn source(&self) -> &gst::Bin {
         &self.source
+    }
+
+    /// What the elements that inspect take: a source may have other formats, too, and begin with these.
+    pub fn accepted(&self) -> &gst::Caps {
+        &self.accepted
     }
 
     /// The elements, in their order.

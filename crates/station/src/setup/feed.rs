@@ -80,6 +80,7 @@ impl Own {
             .sync(false)
             .max_buffers(1)
             .drop(true)
+            .caps(front.accepted())
             .build();
         let pipeline = gst::Pipeline::new();
         let mut chain = front.elements();

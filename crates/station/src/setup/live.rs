@@ -61,6 +61,8 @@ struct Opened {
     feed: Option<Feed>,
     /// The newest frame, and when it came.
     last: Option<(Instant, Arc<Frame>)>,
+    /// Whether the controls of the camera are known. Each question to a network camera takes some milliseconds.
+    has_controls: bool,
 }
 
 /// The inspection of a draft, as far as it is made.
@@ -173,11 +175,13 @@ fn next(shared: &Shared, source: &mut Opened, judged: Option<u64>) -> Result<Arc
         && own.set_controls(of, &wanted.1)?
     {
         *of = wanted.1.clone();
+        source.has_controls = false;
     }
     if source.of.as_ref() != Some(&wanted) || source.feed.is_none() {
         // Two sources cannot have one camera open.
         source.feed = None;
         source.of = Some(wanted);
+        source.has_controls = false;
         // Before it is opened: who wants the camera back waits from now on.
         shared.has_own.store(running.is_none(), Relaxed);
         source.feed = Some(match (running, config) {
@@ -188,11 +192,13 @@ fn next(shared: &Shared, source: &mut Opened, judged: Option<u64>) -> Result<Arc
     }
     let feed = source.feed.as_ref().ok_or("choose a camera")?;
     let frame = feed.next(FRAME_WITHIN)?;
-    let controls = match feed {
-        Feed::Own(own) => own.controls(),
-        Feed::Running(_) => Value::Null,
-    };
-    shared.state().controls = controls;
+    if !std::mem::replace(&mut source.has_controls, frame.is_some()) {
+        let controls = match feed {
+            Feed::Own(own) => own.controls(),
+            Feed::Running(_) => Value::Null,
+        };
+        shared.state().controls = controls;
+    }
     let none = || format!("no frame has come for {} s", FRAME_WITHIN.as_secs());
     let frame = frame.ok_or_else(none)?;
     source.last = Some((Instant::now(), frame.clone()));

@@ -14,7 +14,10 @@ use clinspect_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::process::{Station, live_camera};
+use crate::{
+    process::{Station, live_camera},
+    simulated::{self, Simulated},
+};
 
 const TOKEN: &str = "a-token-of-the-tests-0123456789";
 /// The slowest device and the first compilation of kernels.
@@ -40,14 +43,19 @@ fn station(sandbox: &Sandbox, cameras: &str) -> Station {
     };
     panels("good", 12, 12, 1);
     panels("failed", 6, 0, 2);
+    Station::start(
+        sandbox,
+        &(head(sandbox) + &format!("frames = {frames:?}\n") + cameras),
+    )
+}
+
+/// The keys of a station's file before its cameras.
+fn head(sandbox: &Sandbox) -> String {
     let token = sandbox.path().join("token");
     fs::write(&token, TOKEN).unwrap();
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
     let recipes = sandbox.path().join("recipes");
-    let head = format!(
-        "token-file = {token:?}\nallow-writing = true\nrecipes = {recipes:?}\nframes = {frames:?}\n"
-    );
-    Station::start(sandbox, &(head + cameras))
+    format!("token-file = {token:?}\nallow-writing = true\nrecipes = {recipes:?}\n")
 }
 
 /// A draft, by its address.
@@ -80,12 +88,18 @@ impl<'s> Draft<'s> {
     /// The next live frame that was judged.
     #[track_caller]
     fn judged(&self, mut is: impl FnMut(&Value) -> bool) -> Value {
+        self.live(|live| live["problem"].is_null() && is(live))
+    }
+
+    /// The next live frame or problem that is as wanted.
+    #[track_caller]
+    fn live(&self, mut is: impl FnMut(&Value) -> bool) -> Value {
         let start = Instant::now();
         let mut n = 0;
         loop {
             let live = self.ask("GET", &format!("/live?after={n}"), &Value::Null);
             n = live["n"].as_u64().unwrap_or(n);
-            if live["problem"].is_null() && is(&live) {
+            if is(&live) {
                 return live;
             }
             assert!(start.elapsed() < SLOW, "{live}\n{}", self.0.log());
@@ -447,6 +461,72 @@ fn files_of_a_recipe_are_those_that_the_page_shows() {
     assert!(!limits.exists(), "limits that nobody sees decide");
     let text = fs::read_to_string(sandbox.path().join("recipes/masked.toml")).unwrap();
     assert!(!text.contains("mask"), "{text}");
+    station.end("TERM");
+}
+
+#[test]
+fn network_camera_is_chosen_set_and_handed_over_to_the_station() {
+    let Some(_alone) = simulated::alone() else {
+        return;
+    };
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("set-up-gige");
+    let _camera = Simulated::start();
+    let mut station = simulated::station(&sandbox, &head(&sandbox));
+    {
+        let draft = Draft::begin(&station, None);
+        let source = "genicam:Aravis-Fake-GV01";
+        let choices = ask(&station, "GET", "/api/setup/cameras", &Value::Null).unwrap();
+        assert_eq!(choices[0]["id"], source);
+        let mut settings = panel_settings(source, 200.0);
+        assert_eq!(draft.settings(&settings), json!([]));
+        // The camera would begin with Bayer pictures, if it was asked for nothing.
+        let live = draft.judged(|_| true);
+        assert_eq!(
+            (&live["format"], &live["width"]),
+            (&json!("GRAY8"), &json!(512))
+        );
+        let state = draft.until("controls are read", |state| {
+            state["controls"]["exposure"].is_object()
+        });
+        assert_eq!(state["controls"]["exposure"]["value"], 10_000.0);
+        let formats = state["formats"].as_array().unwrap();
+        assert!(formats.contains(&json!("Mono8")), "{formats:?}");
+        settings["exposure"] = json!(5000.0);
+        assert_eq!(draft.settings(&settings), json!([]));
+        draft.until("the camera is set", |state| {
+            draft.judged(|_| true);
+            state["controls"]["exposure"]["value"] == 5000.0
+        });
+        // A value that the camera refuses is told, and the next one is taken.
+        settings["exposure"] = json!(1.0);
+        assert_eq!(draft.settings(&settings), json!([]));
+        draft.live(|live| {
+            live["problem"]
+                .as_str()
+                .is_some_and(|of| of.contains("exposure"))
+        });
+        settings["exposure"] = json!(6000.0);
+        assert_eq!(draft.settings(&settings), json!([]));
+        draft.judged(|_| true);
+        // Only one may have the camera open.
+        let saved = draft.ask(
+            "POST",
+            "/save",
+            &json!({ "name": "gige", "activate": true }),
+        );
+        assert_eq!(saved["problem"], Value::Null);
+        assert!(saved["milliseconds"].is_u64(), "{saved}");
+        let live = draft.judged(|_| true);
+        assert_eq!(
+            live["width"], 512,
+            "the draft looks at the station's camera"
+        );
+    }
+    station.wait_for_status("line", "running");
+    station.wait_for_frames("line", 10);
     station.end("TERM");
 }
 
