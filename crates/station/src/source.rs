@@ -47,6 +47,16 @@ pub enum Source {
 }
 
 impl Source {
+    /// The same camera, set to nothing. `aravissrc` opens the camera when its exposure is set, and waits for seconds if
+    /// another has it open.
+    pub fn without_controls(&self) -> Self {
+        let mut source = self.clone();
+        if let Self::Aravis { controls, .. } = &mut source {
+            *controls = Controls::default();
+        }
+        source
+    }
+
     /// Bits of a sample that the camera fills, if the file's pixel format says so and the caps of its frames do not.
     pub fn bit_depth(&self) -> Option<u32> {
         match self {
@@ -59,17 +69,7 @@ impl Source {
 impl Source {
     /// Whether both are the same camera, which at most is set to something else.
     pub fn is_same_but_for_controls(&self, other: &Self) -> bool {
-        let mut same = other.clone();
-        if let (
-            Self::Aravis { controls, .. },
-            Self::Aravis {
-                controls: before, ..
-            },
-        ) = (&mut same, self)
-        {
-            *controls = *before;
-        }
-        same == *self
+        self.without_controls() == other.without_controls()
     }
 }
 

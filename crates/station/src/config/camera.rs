@@ -361,7 +361,9 @@ fn source(
             return none;
         }
     };
-    check_source(&source, &span, mistakes);
+    if mistakes.asks_sources() {
+        check_source(&source, &span, mistakes);
+    }
     source
 }
 
@@ -434,7 +436,7 @@ fn check_source(source: &Source, span: &Range<usize>, mistakes: &mut Mistakes<'_
         );
     }
     check_password("the source", text, span, mistakes);
-    let Err(error) = crate::source::bin(source) else {
+    let Err(error) = crate::source::bin(&source.without_controls()) else {
         return;
     };
     let why = secrets::without_users(error.message());

@@ -41,6 +41,8 @@ pub enum Purpose {
     Run,
     /// `--check`: the service starts later, as another user.
     Check,
+    /// A draft, whose sources the station chose itself. To make one takes seconds for a network camera that is open.
+    Draft,
 }
 
 /// The mistakes found so far.
@@ -81,6 +83,11 @@ impl<'t> Mistakes<'t> {
     /// Whether elements are asked what they refuse.
     pub fn asks_elements(&self) -> bool {
         self.purpose != Purpose::Start
+    }
+
+    /// Whether sources are made to see whether they can be.
+    pub fn asks_sources(&self) -> bool {
+        self.purpose != Purpose::Draft
     }
 
     /// Whether the file is checked only.

@@ -369,7 +369,7 @@ impl Recipes {
             files,
             &|file| files.join(file),
             &self.bases(),
-            Purpose::Run,
+            Purpose::Draft,
         );
         read.map(|(cameras, _)| cameras)
     }
@@ -425,7 +425,7 @@ impl Recipes {
             return Err(whole(NO_NAME.to_owned()));
         }
         let path = self.folder.recipe(name);
-        let read = read_recipe(text, &path, file, &self.bases(), Purpose::Run);
+        let read = read_recipe(text, &path, file, &self.bases(), Purpose::Draft);
         read.map(|(cameras, _)| cameras)
     }
 
