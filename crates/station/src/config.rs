@@ -27,7 +27,7 @@ pub use mistakes::Purpose;
 pub use mistakes::{Mistake, Place};
 pub use mqtt::MqttSettings;
 pub use properties::{Properties, set, value_of};
-pub use recipe::{MOST_BYTES as MOST_RECIPE_BYTES, read_recipe};
+pub use recipe::{MOST_BYTES as MOST_RECIPE_BYTES, model_file, read_recipe};
 
 use crate::web::Token;
 use files::comes_with_the_service;

@@ -33,6 +33,7 @@ pub use messages::{Stopped, stopped_by};
 pub(crate) use parts::{Part, changes, inspecting, is_same_chain};
 pub use results::Outlets;
 use results::Watched;
+pub(crate) use results::bins_of;
 
 /// Longest wait for the end of the stream, when a pipeline stops in order.
 const EOS_LIMIT: Duration = Duration::from_secs(3);

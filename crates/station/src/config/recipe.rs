@@ -79,7 +79,7 @@ fn set_files(
         };
         for key in ["flat-field", "reference"] {
             if let Some(table) = table_of(camera, key) {
-                set_file(table, "location", Some(&format!("{name}-{key}.npz")));
+                set_file(table, "location", Some(&model_file(&name, key)));
             }
         }
         for key in ANALYZERS {
@@ -91,7 +91,7 @@ fn set_files(
                 analysis.insert(Spanned::new(0..0, "learn".into()), Spanned::new(0..0, none));
             }
             if let Some(learn) = table_of(analysis, "learn") {
-                set_file(learn, "location", Some(&format!("{name}-limits.npz")));
+                set_file(learn, "location", Some(&model_file(&name, "limits")));
             }
             if let Some(ignore) = table_of(analysis, "ignore") {
                 set_file(ignore, "mask", None);
@@ -141,4 +141,9 @@ fn set_file(
             Spanned::new(span, DeValue::String(path.into())),
         );
     }
+}
+
+/// The name that a file of a camera has in a recipe; `what` is `flat-field`, `reference` or `limits`.
+pub fn model_file(camera: &str, what: &str) -> String {
+    format!("{camera}-{what}.npz")
 }

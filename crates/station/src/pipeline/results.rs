@@ -243,15 +243,20 @@ impl Results {
         let Some(histogram) = HistogramResult::read(buffer).pop() else {
             return;
         };
-        let each = (histogram.bins as usize).div_ceil(BINS).max(1);
-        let channels = 0..histogram.statistics.len();
-        let bins = channels.filter_map(|channel| {
-            let counts = histogram.channel(channel)?;
-            let sum = |bins: &[u32]| bins.iter().map(|&count| u64::from(count)).sum();
-            Some(counts.chunks(each).map(sum).collect())
-        });
-        self.camera.history().bins = bins.collect();
+        self.camera.history().bins = bins_of(&histogram);
     }
+}
+
+/// The counts of each channel, in [`BINS`] bins or fewer.
+pub(crate) fn bins_of(histogram: &HistogramResult) -> Vec<Vec<u64>> {
+    let each = (histogram.bins as usize).div_ceil(BINS).max(1);
+    let channels = 0..histogram.statistics.len();
+    let bins = channels.filter_map(|channel| {
+        let counts = histogram.channel(channel)?;
+        let sum = |bins: &[u32]| bins.iter().map(|&count| u64::from(count)).sum();
+        Some(counts.chunks(each).map(sum).collect())
+    });
+    bins.collect()
 }
 
 /// Counts a defect without a new string for a class that is known.

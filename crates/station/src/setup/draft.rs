@@ -27,7 +27,7 @@ use super::{
     tries::Tries,
 };
 use crate::{
-    config::{CameraConfig, is_name},
+    config::{CameraConfig, is_name, model_file},
     frame::Frame,
     recipes::Recipes,
     state::Camera,
@@ -117,8 +117,6 @@ pub(super) struct State {
     pub files: u64,
     /// The recipe that the draft began with, and its hash then.
     pub base: Option<(String, String)>,
-    /// Its text then, or an empty one.
-    pub base_text: String,
     /// The newest live frames, for measuring.
     pub recent: VecDeque<(Instant, Arc<Frame>)>,
     pub frames: Frames,
@@ -213,7 +211,6 @@ impl Draft {
                 inherits,
                 mask: mask.clone(),
                 files: 0,
-                base_text,
                 recent: VecDeque::new(),
                 frames: Frames::default(),
                 teach,
@@ -627,7 +624,7 @@ impl State {
 
 /// The file of the limits that a camera learned while the line ran.
 pub(super) fn limits_file(camera: &str) -> String {
-    format!("{camera}-limits.npz")
+    model_file(camera, "limits")
 }
 
 /// Copies what belongs to the recipe in force: its models and masks. Without a file the camera says what it lacks.

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     config::CameraConfig,
     frame::Frame,
+    pipeline::bins_of,
     source::Source,
     trial::{Judged, Trial},
 };
@@ -33,8 +34,6 @@ const STARTS: &str = "the inspection starts; a first start compiles kernels";
 const PAUSE: Duration = Duration::from_millis(1500);
 /// Width of the pictures, px.
 const WIDTH: u32 = 1280;
-/// Most bins of the histogram.
-const BINS: usize = 64;
 /// Frames whose pictures can be asked for.
 const KEPT: usize = 3;
 /// Defects that the page gets; it says that there are more.
@@ -309,12 +308,7 @@ fn answer(frame: &Frame, judged: &Judged) -> Value {
         .flat_map(|of| &of.defects)
         .collect();
     let histogram = judged.histogram.as_ref().map(|histogram| {
-        let each = (histogram.bins as usize).div_ceil(BINS).max(1);
-        let bins: Vec<Vec<u64>> = (0..histogram.statistics.len())
-            .filter_map(|channel| histogram.channel(channel))
-            .map(|counts| counts.chunks(each).map(|of| of.iter().map(|&count| u64::from(count)).sum()).collect())
-            .collect();
-        json!({ "bins": bins, "channels": report.histograms.first().map(|of| &of.channels), "format": histogram.format.as_str() })
+        json!({ "bins": bins_of(histogram), "channels": report.histograms.first().map(|of| &of.channels), "format": histogram.format.as_str() })
     });
     let channels = report.histograms.first().map_or(&[][..], |of| &of.channels);
     let saturated = channels

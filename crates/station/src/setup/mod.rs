@@ -39,15 +39,6 @@ const FORGOTTEN: Duration = Duration::from_secs(30 * 60);
 /// Beginning of the names of drafts' folders.
 const FOLDER: &str = ".draft-";
 
-/// Why there is no draft.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoDraft {
-    /// None has this identifier.
-    Unknown,
-    /// A sentence.
-    Refused(String),
-}
-
 /// The drafts of a station.
 pub struct Setup {
     /// The recipes.
@@ -115,16 +106,12 @@ impl Setup {
         Ok(draft)
     }
 
-    /// A draft by its identifier. It is asked about now, so it is not forgotten.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn draft(&self, id: &str) -> Result<Arc<Draft>, NoDraft> {
+    /// A draft by its identifier, if there is one. It is asked about now, so it is not forgotten.
+    pub fn draft(&self, id: &str) -> Option<Arc<Draft>> {
         let drafts = self.drafts();
-        let draft = drafts.iter().find(|draft| draft.id == id);
-        let draft = draft.ok_or(NoDraft::Unknown)?;
+        let draft = drafts.iter().find(|draft| draft.id == id)?;
         draft.touch();
-        Ok(draft.clone())
+        Some(draft.clone())
     }
 
     /// The drafts with something unsaved, for somebody who wants to go on with one.

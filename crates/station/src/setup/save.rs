@@ -109,7 +109,6 @@ impl Draft {
         // Later saves of this draft change what it saved itself.
         let mut state = self.shared.state();
         state.base = Some((name.to_owned(), saved.hash.to_string()));
-        state.base_text = text;
         state.mark_saved();
         Ok(saved.hash.to_string())
     }

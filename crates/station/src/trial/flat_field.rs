@@ -15,7 +15,10 @@ use super::{
     settings,
     teach::{Scratch, quoted},
 };
-use crate::{config::CameraConfig, frame::Frame};
+use crate::{
+    config::{CameraConfig, model_file},
+    frame::Frame,
+};
 
 /// A reference of `clflatfield`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +82,7 @@ pub fn take(
     }
     // It was posted before the last frame came back.
     let message = chain.message("clflatfield-reference", Duration::ZERO)?;
-    let taken = files.join(format!("{}-flat-field.npz", config.name));
+    let taken = files.join(model_file(&config.name, "flat-field"));
     fs::rename(&file, &taken).map_err(failed)?;
     Ok(Taken {
         file: taken,

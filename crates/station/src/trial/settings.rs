@@ -7,7 +7,7 @@ use gst::{
     prelude::*,
 };
 
-use crate::config::{CameraConfig, Properties};
+use crate::config::{CameraConfig, Properties, model_file};
 
 /// More frames than a trial judges: limits that are not known stay unknown.
 const NEVER: u32 = 100_000;
@@ -67,12 +67,12 @@ pub fn files_of(config: &CameraConfig) -> Vec<(String, PathBuf)> {
         .and_then(|mask| Path::new(mask).extension()?.to_str());
     let end = end.unwrap_or("png").to_ascii_lowercase();
     let files = [
-        (format!("{name}-flat-field.npz"), of_flat_field),
+        (model_file(name, "flat-field"), of_flat_field),
         (
-            format!("{name}-reference.npz"),
+            model_file(name, "reference"),
             file_of(&config.analysis, "location"),
         ),
-        (format!("{name}-limits.npz"), limits_file(config)),
+        (model_file(name, "limits"), limits_file(config)),
         (format!("{name}-ignore.{end}"), mask),
     ];
     let there = files

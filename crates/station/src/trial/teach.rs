@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::{chain::Chain, settings};
 use crate::{
-    config::{Analyzer, CameraConfig},
+    config::{Analyzer, CameraConfig, model_file},
     frame::Frame,
 };
 
@@ -204,7 +204,7 @@ fn learned(
     let mut model = None;
     if config.analyzer == Analyzer::Reference {
         chain.message(&format!("{name}-saved"), LIMIT)?;
-        let file = files.join(format!("{}-reference.npz", config.name));
+        let file = files.join(model_file(&config.name, "reference"));
         let moved = fs::rename(scratch.join(MODEL), &file);
         moved.map_err(|why| format!("the model cannot be written: {}: {why}", file.display()))?;
         model = Some(file);

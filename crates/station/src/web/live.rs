@@ -174,8 +174,9 @@ fn part(picture: &Picture, least: usize) -> Bytes {
         .into()
 }
 
-fn jpeg(picture: Picture) -> Response {
-    ([(header::CONTENT_TYPE, "image/jpeg")], picture).into_response()
+/// A JPEG picture.
+pub fn jpeg(picture: impl Into<Picture>) -> Response {
+    ([(header::CONTENT_TYPE, "image/jpeg")], picture.into()).into_response()
 }
 
 /// `GET /failures/NAME/ID.jpg`.

@@ -5,8 +5,8 @@ use std::{path::PathBuf, sync::Arc, time::SystemTime};
 use axum::{
     Extension, Json,
     extract::{Path, RawQuery, State, rejection::JsonRejection},
-    http::{HeaderMap, StatusCode, header},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, StatusCode},
+    response::Response,
 };
 use gstinspectpublish::time::iso_8601;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use super::{
     Site,
     access::{Right, may_write},
     connections::Peer,
-    live::failure_by_id,
+    live::{failure_by_id, jpeg},
     recipes::who,
     refusal::Refusal,
 };
@@ -107,13 +107,13 @@ pub async fn picture(
     };
     let folder = camera.recordings().clone().ok_or_else(gone)?;
     let _turn = DECODING.acquire().await;
-    let jpeg = beside(move || {
+    let encoded = beside(move || {
         let recorded = recorded::find(&folder, &name, &base)?;
         let picture = recorded.picture().map_err(|why| why.to_string());
         Some(picture.and_then(|png| Frame::read(&png)?.jpeg(width)))
     });
-    match jpeg.await?.ok_or_else(gone)? {
-        Ok(jpeg) => Ok(([(header::CONTENT_TYPE, "image/jpeg")], jpeg).into_response()),
+    match encoded.await?.ok_or_else(gone)? {
+        Ok(picture) => Ok(jpeg(picture)),
         Err(why) => Err(Refusal(StatusCode::UNPROCESSABLE_ENTITY, why.into())),
     }
 }

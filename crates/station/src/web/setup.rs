@@ -16,12 +16,13 @@ use super::{
     Site,
     access::{Right, may_write},
     connections::Peer,
+    live::jpeg,
     recipes::{switched, who},
     refusal::Refusal,
 };
 use crate::{
     advice,
-    setup::{Draft, NoDraft, SaveRefused, Settings, Setup, What},
+    setup::{Draft, SaveRefused, Settings, Setup, What},
     trial::Label,
 };
 
@@ -64,10 +65,7 @@ fn setup(site: &Site, right: Right) -> Result<&Arc<Setup>, Refusal> {
 }
 
 fn draft(site: &Site, right: Right, id: &str) -> Result<Arc<Draft>, Refusal> {
-    setup(site, right)?.draft(id).map_err(|why| match why {
-        NoDraft::Unknown => NO_DRAFT,
-        NoDraft::Refused(sentence) => conflict(sentence),
-    })
+    setup(site, right)?.draft(id).ok_or(NO_DRAFT)
 }
 
 /// Work that takes a while, off the threads that answer requests.
@@ -200,10 +198,6 @@ pub async fn live_picture(
             .picture
             .clone(),
     ))
-}
-
-fn jpeg(picture: Vec<u8>) -> Response {
-    ([(header::CONTENT_TYPE, "image/jpeg")], picture).into_response()
 }
 
 fn png(picture: Vec<u8>) -> Response {
