@@ -32,6 +32,8 @@ fn every_result_names_the_recipe_that_judged_it_while_frames_flow() {
         let name = ["strict", "lenient"][turn % 2];
         times.push(switch(&station, name));
         for camera in cameras {
+            // Its first result may be gone with the status before; the next one is there a frame later.
+            station.wait_until("a result", |of| of.camera(camera)["recipe"].is_object());
             let of_camera = station.camera(camera);
             assert_eq!(of_camera["recipe"]["name"], name, "{of_camera}");
         }
