@@ -222,7 +222,7 @@ impl Mqtt {
                             "the broker {place} ends the connection at a result of {bytes} bytes (frame {}), so the result \
                              is dropped; raise the broker's limit (mosquitto: max_packet_size), or list fewer defects \
                              (limits, max-defects).{more}",
-                            report.frame
+                            report.frame.unwrap_or_default()
                         ));
                     }
                 }
@@ -489,7 +489,8 @@ mod tests {
             let mut report = Report {
                 version: 1,
                 camera: None,
-                frame: 0,
+                frame: Some(0),
+                outcome: None,
                 time: String::new(),
                 recipe: None,
                 corrupted: false,

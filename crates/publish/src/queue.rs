@@ -241,7 +241,8 @@ mod tests {
         Arc::new(Report {
             version: 1,
             camera: None,
-            frame,
+            frame: Some(frame),
+            outcome: None,
             time: String::new(),
             recipe: None,
             corrupted: false,
@@ -252,7 +253,7 @@ mod tests {
     }
 
     fn frames(queue: &Queue) -> Vec<u64> {
-        std::iter::from_fn(|| queue.take().map(|report| report.frame)).collect()
+        std::iter::from_fn(|| queue.take()?.frame).collect()
     }
 
     #[test]

@@ -16,8 +16,12 @@ pub struct Report {
     /// Name of the camera; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub camera: Option<String>,
-    /// The frame number that the elements give.
-    pub frame: u64,
+    /// The frame number that the elements give; absent for a frame without results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame: Option<u64>,
+    /// What the machine was told of the frame; absent without a station.
+    #[serde(flatten)]
+    pub outcome: Option<ReportedOutcome>,
     /// When the frame was captured: ISO 8601, UTC, microseconds.
     pub time: String,
     /// The recipe by which the frame was judged; absent without one.
@@ -31,6 +35,27 @@ pub struct Report {
     pub inspections: Vec<Inspection>,
     /// One for each element that counted, in the order of the pipeline.
     pub histograms: Vec<Histogram>,
+}
+
+/// The answer of a station to its machine: one for each number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReportedOutcome {
+    /// Tells this run of the station from all others.
+    pub epoch: u32,
+    /// The number of the frame, counted over all cameras of the station.
+    pub sequence: u64,
+    /// `pass`, `fail`, `none`, `late`, `lost` or `fault`.
+    pub outcome: &'static str,
+    /// The number of the part, if the machine names parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<u32>,
+}
+
+/// Epoch and number, as recordings carry them.
+impl fmt::Display for ReportedOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.epoch, self.sequence)
+    }
 }
 
 /// A recipe, as it was when it came into force.
@@ -192,6 +217,22 @@ pub struct Channel {
 }
 
 impl Report {
+    /// The report of a frame that got no results.
+    pub fn without_results(camera: &str, outcome: ReportedOutcome, time: String) -> Self {
+        Self {
+            version: VERSION,
+            camera: Some(camera.to_owned()),
+            frame: None,
+            outcome: Some(outcome),
+            time,
+            recipe: None,
+            corrupted: false,
+            verdict: Verdict::None.name(),
+            inspections: Vec::new(),
+            histograms: Vec::new(),
+        }
+    }
+
     /// The report as one line of JSON, with its end.
     pub fn to_line(&self) -> Vec<u8> {
         // Numbers, texts and lists cannot fail.
@@ -244,7 +285,8 @@ impl Report {
         Some(Self {
             version: VERSION,
             camera: camera.map(Into::into),
-            frame: of_inspection.or(of_histogram)?,
+            frame: Some(of_inspection.or(of_histogram)?),
+            outcome: None,
             time,
             recipe: None,
             corrupted: buffer.flags().contains(gst::BufferFlags::CORRUPTED)

@@ -5,6 +5,7 @@ mod files;
 mod mistakes;
 mod mqtt;
 mod nearest;
+mod of_machine;
 mod properties;
 mod recipe;
 mod table;

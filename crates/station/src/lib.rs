@@ -12,6 +12,7 @@ mod convert;
 pub mod found;
 pub mod frame;
 pub mod log;
+pub mod machine;
 pub mod metrics;
 pub mod mqtt;
 pub mod pictures;

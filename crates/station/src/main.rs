@@ -12,7 +12,9 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use clinspect_station::{
     config::Config,
-    error, info, mqtt,
+    error, info,
+    machine::Line,
+    mqtt,
     recipes::{Recipes, Switch},
     setup::Setup,
     source,
@@ -213,7 +215,7 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
         None => (None, None),
     };
     let (broker, frames) = (config.mqtt.clone(), config.frames.clone());
-    let station = Station::start(config, recipes.clone())?;
+    let station = Station::start(config, recipes.clone(), Line::new()?)?;
     if let (Some(settings), Some(recipes)) = (broker, &recipes) {
         let topic = settings.recipe().map_err(anyhow::Error::msg)?;
         tokio::spawn(mqtt::serve(topic, recipes.clone()));

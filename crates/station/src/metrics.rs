@@ -15,6 +15,7 @@ use std::{
 
 use gstinspectpublish::report::{Progress, Report};
 
+use crate::machine::Outcome;
 use crate::recipes::{Recipes, SWITCH_BUCKETS};
 use crate::state::{Camera, Counters, LATENCY_BUCKETS, Status, Trouble, VERDICTS};
 
@@ -26,7 +27,7 @@ struct Number {
     value: fn(&Counters) -> &AtomicU64,
 }
 
-const NUMBERS: [Number; 12] = [
+const NUMBERS: [Number; 11] = [
     Number {
         name: "clinspect_frames_total",
         kind: "counter",
@@ -44,12 +45,6 @@ const NUMBERS: [Number; 12] = [
         kind: "counter",
         help: "Buffers that the source lost.",
         value: |of| &of.lost,
-    },
-    Number {
-        name: "clinspect_late_frames_total",
-        kind: "counter",
-        help: "Frames whose results came later than the latency of the pipeline allows.",
-        value: |of| &of.late,
     },
     Number {
         name: "clinspect_restarts_total",
@@ -112,6 +107,7 @@ pub fn text(cameras: &[Arc<Camera>], recipes: Option<&Recipes>) -> String {
         }
     }
     results(&mut page, cameras);
+    outcomes(&mut page, cameras);
     newest(&mut page, cameras);
     latency(&mut page, cameras);
     state(&mut page, cameras);
@@ -205,8 +201,28 @@ fn newest(page: &mut Page, cameras: &[Arc<Camera>]) {
     }
 }
 
+fn outcomes(page: &mut Page, cameras: &[Arc<Camera>]) {
+    let help = "Frames by their outcome for the machine: pass, fail, none, late, lost, fault.";
+    page.family("clinspect_outcomes_total", "counter", help);
+    for camera in cameras {
+        for (outcome, count) in Outcome::ALL.iter().zip(camera.machine.outcomes()) {
+            let labels = [
+                ("camera", camera.name.as_str()),
+                ("outcome", outcome.name()),
+            ];
+            page.sample("", &labels, count);
+        }
+    }
+    let help = "Frames that had no result at their deadline.";
+    page.family("clinspect_deadline_misses_total", "counter", help);
+    for camera in cameras {
+        let late = camera.machine.outcomes()[Outcome::Late as usize];
+        page.sample("", &[("camera", &camera.name)], late);
+    }
+}
+
 fn latency(page: &mut Page, cameras: &[Arc<Camera>]) {
-    let help = "Time from the capture of a frame to its result.";
+    let help = "Time from the arrival of a frame to its result.";
     page.family("clinspect_latency_seconds", "histogram", help);
     for camera in cameras {
         let (name, counters) = (&camera.name, &camera.counters);

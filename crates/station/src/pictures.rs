@@ -307,7 +307,7 @@ mod tests {
 
     fn pictures() -> Pictures {
         gst::init().unwrap_or_else(|error| eprintln!("{error}"));
-        let camera = Arc::new(Camera::new("left").0);
+        let camera = Arc::new(Camera::new("left", &crate::machine::Line::new().expect("a line")).0);
         camera.viewers.store(1, Ordering::Relaxed);
         let settings = PictureSettings {
             overlay: Properties::default(),
@@ -321,7 +321,8 @@ mod tests {
         Report {
             version: VERSION,
             camera: None,
-            frame: 1,
+            frame: Some(1),
+            outcome: None,
             time: String::new(),
             recipe: None,
             corrupted: false,

@@ -129,7 +129,7 @@ impl Pipeline {
         inspection.link_to(&sink)?;
         let watched = inspection.watch(&pipeline, camera, outlets, config)?;
         let pad = queue.static_pad("sink").ok_or_else(lacks)?;
-        source::count_lost_frames(&pad, camera, config.triggered);
+        source::watch_arrivals(&pad, camera, config.triggered);
         let bus = pipeline.bus().ok_or_else(lacks)?;
         Ok(Self {
             name: config.name.clone(),
@@ -264,16 +264,6 @@ impl Pipeline {
             Command::TakeReference => "the next frame becomes the reference of alarm-drift",
         }
         .to_owned())
-    }
-
-    /// Sets how long a result may take: the latency that the elements report.
-    pub fn update_latency_limit(&self) {
-        let mut query = gst::query::Latency::new();
-        if self.pipeline.query(&mut query) {
-            let (is_live, least, _) = query.result();
-            let limit = if is_live { least.useconds() } else { 0 };
-            self.watched.latency_limit.store(limit, Relaxed);
-        }
     }
 
     /// What was learned since the last call.

@@ -11,6 +11,7 @@ use gst::{glib, prelude::*};
 
 use crate::{
     config::Place,
+    machine::Tag,
     pipeline::Stopped,
     pixel_format::{BAYER, PixelFormat},
     state::{Camera, Trouble},
@@ -169,18 +170,23 @@ pub fn needs_unpack(
     Ok(is_bayer && !raw)
 }
 
-/// Counts the frames that the source lost, on the pad behind the source. Without a number on each
-/// frame a gap between timestamps counts, unless a trigger gives the frames (`is_triggered`).
-pub fn count_lost_frames(pad: &gst::Pad, camera: &Arc<Camera>, is_triggered: bool) {
+/// Gives each frame its number on the pad behind the source, and counts those that the source lost. Without a number of the
+/// source on each frame a gap between timestamps counts, unless a trigger gives the frames (`is_triggered`).
+pub fn watch_arrivals(pad: &gst::Pad, camera: &Arc<Camera>, is_triggered: bool) {
     let camera = camera.clone();
     let last = Mutex::new(Gaps::default());
     let kinds = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
     pad.add_probe(kinds, move |_, info| {
+        let machine = &camera.machine;
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        match &info.data {
+        match &mut info.data {
             Some(gst::PadProbeData::Buffer(buffer)) => {
                 let lost = last.before(buffer, is_triggered);
-                camera.counters.lost.fetch_add(lost, Relaxed);
+                if lost > 0 {
+                    camera.counters.lost.fetch_add(lost, Relaxed);
+                    machine.lose(lost);
+                }
+                Tag::set(buffer.make_mut(), machine.arrive());
             }
             Some(gst::PadProbeData::Event(event)) => {
                 if let gst::EventView::Caps(caps) = event.view() {

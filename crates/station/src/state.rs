@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
     bounded::{Bounds, keep_newest},
+    machine::{Line, Machine},
     tap::Tap,
 };
 
@@ -41,6 +42,8 @@ pub struct Camera {
     pub viewers: AtomicUsize,
     /// Copies of its frames, for those who set it up.
     pub tap: Tap,
+    /// Its frames between their arrival and their outcomes.
+    pub machine: Arc<Machine>,
     /// Numbers since the start of the station.
     pub counters: Counters,
     /// The last hour, the last failed frames, the roll.
@@ -123,11 +126,9 @@ pub struct Counters {
     pub defects: Mutex<BTreeMap<String, u64>>,
     /// Buffers that the source says it lost.
     pub lost: AtomicU64,
-    /// Frames whose results came later than the pipeline's latency allows.
-    pub late: AtomicU64,
     /// Times that the pipeline was started again.
     pub restarts: AtomicU64,
-    /// From capture to result: frames by bucket of [`LATENCY_BUCKETS`], and above the last.
+    /// From arrival to result: frames by bucket of [`LATENCY_BUCKETS`], and above the last.
     pub latency: [AtomicU64; LATENCY_BUCKETS.len() + 1],
     /// Sum of the latencies, microseconds.
     pub latency_sum: AtomicU64,
@@ -293,8 +294,8 @@ const LONGEST_ALARM: usize = 2000;
 const WAITING_COMMANDS: usize = 8;
 
 impl Camera {
-    /// A camera that starts, and the commands that will come for it.
-    pub fn new(name: &str) -> (Self, mpsc::Receiver<Request>) {
+    /// A camera of a line, and the commands that will come for it. It starts.
+    pub fn new(name: &str, line: &Arc<Line>) -> (Self, mpsc::Receiver<Request>) {
         let (commands, requests) = mpsc::channel(WAITING_COMMANDS);
         let camera = Self {
             name: name.to_owned(),
@@ -303,6 +304,7 @@ impl Camera {
             live: watch::Sender::default(),
             viewers: AtomicUsize::new(0),
             tap: Tap::default(),
+            machine: Machine::new(name, line),
             counters: Counters {
                 publish_connected: AtomicBool::new(true),
                 ..Counters::default()
@@ -393,7 +395,7 @@ mod tests {
 
     #[test]
     fn alarms_on_the_page_are_bounded_in_bytes() {
-        let camera = Camera::new("left").0;
+        let camera = Camera::new("left", &Line::new().expect("a line")).0;
         for _ in 0..60 {
             camera.show_on_page("ä".repeat(100_000));
         }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::{
     config::{CameraConfig, Config, Mistake, Purpose},
     error, info,
+    machine::Line,
     recipes::{Action, Change, InForce, Recipes},
     state::{Camera, Cameras, Status},
     supervisor::Supervisor,
@@ -26,6 +27,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// The cameras that run.
 pub struct Station {
     recipes: Option<Arc<Recipes>>,
+    line: Arc<Line>,
     running: Mutex<Running>,
     cameras: watch::Sender<Arc<Vec<Arc<Camera>>>>,
     /// Held while a recipe or a new file comes into force: one after the other.
@@ -48,7 +50,11 @@ impl Station {
     ///
     /// # Errors
     /// The system has no thread left.
-    pub fn start(config: Config, recipes: Option<Arc<Recipes>>) -> std::io::Result<Arc<Self>> {
+    pub fn start(
+        config: Config,
+        recipes: Option<Arc<Recipes>>,
+        line: Arc<Line>,
+    ) -> std::io::Result<Arc<Self>> {
         let (in_force, active, problem) =
             match wanted(recipes.as_deref(), &config.cameras, Purpose::Start) {
                 Ok((cameras, active)) => (cameras, active, None),
@@ -67,11 +73,14 @@ impl Station {
                 ..InForce::default()
             });
         }
-        let supervisors = in_force.iter().cloned().map(Supervisor::start);
+        let start = |config: &CameraConfig| Supervisor::start(config.clone(), &line);
+        let supervisors = in_force.iter().map(start);
+        let supervisors = supervisors.collect::<Result<_, _>>()?;
         let station = Self {
             recipes,
+            line,
             running: Mutex::new(Running {
-                supervisors: supervisors.collect::<Result<_, _>>()?,
+                supervisors,
                 config,
                 in_force,
                 beats: Vec::new(),
@@ -202,7 +211,7 @@ impl Station {
                     supervisor.change(config.clone());
                     running.supervisors.push(supervisor);
                 }
-                None => match Supervisor::start(config.clone()) {
+                None => match Supervisor::start(config.clone(), &self.line) {
                     Ok(supervisor) => running.supervisors.push(supervisor),
                     Err(error) => result = Err(error),
                 },

@@ -10,11 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gstinspectpublish::{report::Report, time};
 use tokio::sync::{mpsc as requests, oneshot};
 
 use crate::{
     config::CameraConfig,
     info,
+    machine::Line,
     pictures::{PictureSettings, Pictures, Worker},
     pipeline::{Changed, Learned, Outlets, Pipeline, Stopped},
     publishing::Publishers,
@@ -62,8 +64,8 @@ impl Supervisor {
     ///
     /// # Errors
     /// The system has no thread left.
-    pub fn start(config: CameraConfig) -> std::io::Result<Self> {
-        let (camera, requests) = Camera::new(&config.name);
+    pub fn start(config: CameraConfig, line: &Arc<Line>) -> std::io::Result<Self> {
+        let (camera, requests) = Camera::new(&config.name, line);
         let camera = Arc::new(camera);
         let (orders, received) = mpsc::channel();
         let beats = Arc::new(AtomicU64::new(0));
@@ -211,6 +213,10 @@ impl Run {
             self.fail(&stopped, *pause);
             End::Failed
         });
+        if end == End::Failed {
+            // Before the pipeline stops, which takes long if the device hangs.
+            self.camera.machine.abandon();
+        }
         if end != End::Failed {
             self.camera.set_status(Status::Starting);
         }
@@ -223,6 +229,8 @@ impl Run {
             End::Failed => drop(pipeline),
             End::Stop | End::Change => pipeline.end(),
         }
+        self.camera.machine.abandon();
+        self.publish_unanswered();
         self.publishers.count();
         pictures.clear();
         end
@@ -230,6 +238,8 @@ impl Run {
 
     fn build(&mut self, pictures: &Arc<Pictures>) -> Result<Pipeline, Stopped> {
         let outlets = self.outlets(pictures)?;
+        self.camera.machine.set_settings(self.config.machine);
+        self.camera.machine.set_recipe(&self.config.recipe);
         let pipeline = Pipeline::build(&self.config, &self.camera, &outlets)?;
         for (learned, then) in self.learned() {
             pipeline.set_learned(learned, then, &self.config);
@@ -324,6 +334,7 @@ impl Run {
                 return Ok(end);
             }
             self.answer(Some(pipeline));
+            self.publish_unanswered();
             if numbers.elapsed() >= NUMBERS {
                 numbers = Instant::now();
                 self.publishers.count();
@@ -360,7 +371,16 @@ impl Run {
         self.publishers.set_online(true);
         self.camera.set_status(Status::Running);
         self.reply(Ok(()));
-        pipeline.update_latency_limit();
+    }
+
+    /// Publishes the outcomes of frames that got no results.
+    fn publish_unanswered(&self) {
+        for ended in self.camera.machine.take_unanswered() {
+            let time = time::iso_8601(ended.time);
+            let mut report = Report::without_results(&self.camera.name, ended.outcome, time);
+            report.recipe = ended.recipe;
+            self.publishers.offer(&Arc::new(report));
+        }
     }
 
     /// Keeps what was learned for the pipelines that follow.
@@ -416,6 +436,7 @@ impl Run {
                 return Some(end);
             }
             self.answer(None);
+            self.publish_unanswered();
             self.publishers.count();
             std::thread::sleep(POLL);
         }
@@ -462,6 +483,7 @@ impl Run {
             self.worker
                 .pictures()
                 .set_settings(PictureSettings::of(&config));
+            self.camera.machine.set_settings(config.machine);
             self.config = config;
             if changed == Changed::Live {
                 info!("camera {name}: the new settings are in force; no frame was left out");
@@ -512,6 +534,7 @@ impl Run {
             }
         };
         pictures.set_settings(settings);
+        self.camera.machine.set_recipe(&self.config.recipe);
         pipeline.swap(next, &self.config, &self.camera, &outlets)?;
         // Until the first result of the new elements.
         self.camera.set_status(Status::Starting);

@@ -6,6 +6,7 @@ use gstinspectpublish::report::RecipeId;
 use toml::de::DeValue;
 
 use crate::{
+    machine,
     pixel_format::{self, PixelFormat},
     recording, secrets,
     source::{Asked, Controls, Source},
@@ -14,6 +15,7 @@ use crate::{
 use super::{
     mistakes::Mistakes,
     nearest::nearest,
+    of_machine,
     properties::{self, Properties},
     table::Table,
 };
@@ -38,6 +40,8 @@ pub struct CameraConfig {
     pub start_timeout: Duration,
     /// Frames come at a trigger, so gaps between their timestamps are no loss.
     pub triggered: bool,
+    /// How the camera answers the machine.
+    pub machine: machine::Settings,
     /// Most live pictures per second.
     pub live_rate: f64,
     /// Pictures are made no wider, px.
@@ -118,6 +122,7 @@ pub(super) fn read(
     let picture_width = table.whole("picture-width", 64..8192, mistakes);
     let picture_width = picture_width.map(|width| u32::try_from(width).unwrap_or(u32::MAX));
     let is_recipe = bases.is_some();
+    let machine = of_machine::read(table, is_recipe, mistakes);
     let mut element = |key, factory, reserved: &[_]| {
         // So a recipe leaves out an element that the station's file has.
         if base.is_some() && table.is_false(key) {
@@ -170,6 +175,7 @@ pub(super) fn read(
     set(&mut camera.silence, silence);
     set(&mut camera.start_timeout, start_timeout);
     set(&mut camera.triggered, triggered);
+    set(&mut camera.machine, machine);
     set(&mut camera.live_rate, live_rate);
     set(&mut camera.picture_width, picture_width);
     set(&mut camera.unpack, unpack.map(Option::unwrap_or_default));
@@ -207,6 +213,7 @@ impl CameraConfig {
             silence: Duration::from_secs(5),
             start_timeout: Duration::from_secs(30),
             triggered: false,
+            machine: machine::Settings::default(),
             live_rate: 10.0,
             picture_width: 1280,
             unpack: Properties::default(),

@@ -79,6 +79,7 @@ impl Pipeline {
         same.analysis.clone_from(&old.analysis);
         same.overlay.clone_from(&old.overlay);
         (same.picture_width, same.live_rate) = (old.picture_width, old.live_rate);
+        same.machine = old.machine;
         (same.silence, same.start_timeout) = (old.silence, old.start_timeout);
         if same != *old || !is_same_chain(old, new) {
             return None;

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant, UNIX_EPOCH},
 };
 
-use clinspect_results::HistogramResult;
+use clinspect_results::{DefectResult, HistogramResult};
 use gst::{glib, prelude::*};
 use gstinspectpublish::{
     report::{RecipeId, Report},
@@ -20,6 +20,7 @@ use super::entry::Entry;
 use crate::{
     bounded::{Bounds, keep_newest},
     clock,
+    machine::{Finding, Tag},
     pictures::Pictures,
     publishing::Publishers,
     recording::Recorder,
@@ -124,18 +125,21 @@ impl Results {
     }
 
     fn buffer(&self, buffer: &gst::Buffer, now: Option<gst::ClockTime>) {
+        // The machine comes first: nothing below may delay its answer.
+        let judged = Tag::of(buffer).and_then(|sequence| {
+            let finding = Finding::of(&DefectResult::read(buffer));
+            let machine = &self.camera.machine;
+            machine.judge(sequence, &finding, &self.recipe)
+        });
         let segment = self.stream().segment.clone();
         let segment = segment.as_ref();
         let time = time::iso_8601(time::captured(buffer, segment, now));
-        let captured = segment.and_then(|segment| segment.to_running_time(buffer.pts()));
-        let latency = now
-            .zip(captured)
-            .and_then(|(now, then)| now.checked_sub(then));
-        let latency = latency.map(Duration::from);
         let Some(mut report) = Report::of(buffer, Some(&self.camera.name), time) else {
             return;
         };
         report.recipe.clone_from(&self.recipe);
+        let latency = judged.as_ref().map(|judged| judged.latency);
+        report.outcome = judged.map(|judged| judged.outcome);
         let report = Arc::new(report);
         self.count(&report, latency);
         self.keep(&report);
@@ -170,16 +174,12 @@ impl Results {
         if let Some(verdict) = VERDICTS.iter().position(|name| *name == report.verdict) {
             counters.verdicts[verdict].fetch_add(1, Relaxed);
         }
-        let limit = self.watched.latency_limit.load(Relaxed);
         if let Some(latency) = latency {
             let seconds = latency.as_secs_f64();
             let bucket = LATENCY_BUCKETS.partition_point(|end| *end < seconds);
             counters.latency[bucket].fetch_add(1, Relaxed);
             let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
             counters.latency_sum.fetch_add(micros, Relaxed);
-            if limit > 0 && micros > limit {
-                counters.late.fetch_add(1, Relaxed);
-            }
         }
         if report.inspections.iter().any(|i| !i.defects.is_empty()) {
             let defects = counters.defects.lock();
@@ -276,8 +276,6 @@ pub struct Watched {
     last_result: AtomicU64,
     /// Results.
     pub frames: AtomicU64,
-    /// A result that takes longer than this is late, microseconds; 0 = not known.
-    pub latency_limit: AtomicU64,
     /// The pipeline is ending: later results do not become the newest.
     pub is_ending: AtomicBool,
 }
@@ -289,7 +287,6 @@ impl Watched {
             started: Instant::now(),
             last_result: AtomicU64::new(0),
             frames: AtomicU64::new(0),
-            latency_limit: AtomicU64::new(0),
             is_ending: AtomicBool::new(false),
         }
     }

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn bytes_of_results_count_as_those_of_pixels_do() {
         gst::init().unwrap_or_else(|error| eprintln!("{error}"));
-        let camera = Arc::new(Camera::new("left").0);
+        let camera = Arc::new(Camera::new("left", &crate::machine::Line::new().expect("a line")).0);
         let queue = Queue::new(Arc::new(Link::new(camera)), 100, 1 << 20);
         let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 16, 8).build();
         let info = info.expect("a size");
@@ -174,7 +174,8 @@ mod tests {
             report: Arc::new(Report {
                 version: VERSION,
                 camera: None,
-                frame: 1,
+                frame: Some(1),
+                outcome: None,
                 time: String::new(),
                 recipe: None,
                 corrupted: false,

@@ -152,7 +152,9 @@ impl Writer {
             self.link.count(|of| &of.recording_errors, 1);
             return;
         };
-        let name = base_name(&self.camera, &job.report.time, job.report.frame, job.role);
+        // Only frames with results are recorded.
+        let frame = job.report.frame.unwrap_or_default();
+        let name = base_name(&self.camera, &job.report.time, frame, job.role);
         let written = self.clock.even();
         let stored = files(job).and_then(|[png, json]| folder.store(&name, &png, &json, written));
         match stored {
@@ -215,6 +217,10 @@ impl Writer {
 /// The PNG and the JSON file of a frame.
 fn files(job: &Job) -> Result<[Vec<u8>; 2], Refusal> {
     let mut png = job.snapshot.png().map_err(Refusal::Frame)?;
+    if let Some(outcome) = &job.report.outcome {
+        super::png_text::add(&mut png, "outcome", outcome.outcome);
+        super::png_text::add(&mut png, "number", &outcome.to_string());
+    }
     if let Some(recipe) = &job.report.recipe {
         super::png_text::add(&mut png, "recipe", &recipe.to_string());
     }
@@ -250,7 +256,8 @@ mod tests {
 
     impl Bench {
         fn new(folder: &Path, moment: Moment) -> Self {
-            let camera = Arc::new(Camera::new("left").0);
+            let camera =
+                Arc::new(Camera::new("left", &crate::machine::Line::new().expect("a line")).0);
             let settings = Settings {
                 max_age_hours: 48,
                 ..Settings::new(folder.into())
@@ -296,7 +303,8 @@ mod tests {
             let report = Arc::new(Report {
                 version: VERSION,
                 camera: Some("left".into()),
-                frame: self.frames,
+                frame: Some(self.frames),
+                outcome: None,
                 time: String::new(),
                 recipe: None,
                 corrupted: false,

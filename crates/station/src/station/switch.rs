@@ -40,8 +40,10 @@ impl Station {
         let started = Instant::now();
         let before = recipes.in_force().borrow().clone();
         recipes.in_force().send_modify(|state| state.is_busy = true);
+        self.set_switching(true);
         let result = self.carry_out(&recipes, &wanted.name, &before).await;
         let took = started.elapsed();
+        self.set_switching(false);
         recipes.in_force().send_modify(|state| {
             state.is_busy = false;
             match &result {
@@ -79,6 +81,13 @@ impl Station {
         }
         // The one who asked may have left.
         let _ = wanted.answer.send(result.map(|_| took));
+    }
+
+    /// Also cameras that the recipe adds meanwhile end their switch here.
+    fn set_switching(&self, is_switching: bool) {
+        for supervisor in &self.running().supervisors {
+            supervisor.camera.machine.set_switching(is_switching);
+        }
     }
 
     async fn carry_out(
@@ -145,7 +154,7 @@ impl Station {
                 running.supervisors.push(supervisor);
                 continue;
             }
-            match Supervisor::start(config.clone()) {
+            match Supervisor::start(config.clone(), &self.line) {
                 Ok(supervisor) => {
                     let camera = supervisor.camera.clone();
                     ordered.new.push((camera, config.start_timeout));

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     clock,
+    machine::Outcome,
     recorded::Recorded,
     state::{Camera, Command, Failure, LATENCY_BUCKETS, Request, Status},
 };
@@ -59,6 +60,7 @@ pub fn summary(camera: &Camera) -> Value {
     };
     let report = camera.newest_report();
     let of = &camera.counters;
+    let outcomes = camera.machine.outcomes();
     let history = camera.history();
     let alarms = history.alarms.iter().rev().take(10);
     let alarms: Value = alarms
@@ -71,7 +73,7 @@ pub fn summary(camera: &Camera) -> Value {
         "device": history.device,
         "sent": history.sent,
         "frame_rate": history.frame_rate,
-        "frame": report.as_ref().map(|report| report.frame),
+        "frame": report.as_ref().and_then(|report| report.frame),
         "time": report.as_ref().map(|report| &report.time),
         "age_ms": history.newest.filter(|_| report.is_some()).map(|newest| whole_ms(newest.elapsed())),
         "verdict": report.as_ref().map(|report| report.verdict),
@@ -92,7 +94,8 @@ pub fn summary(camera: &Camera) -> Value {
         "fail": of.verdicts[1].load(Relaxed),
         "none": of.verdicts[2].load(Relaxed),
         "lost": of.lost.load(Relaxed),
-        "late": of.late.load(Relaxed),
+        "late": outcomes[Outcome::Late as usize],
+        "fault": outcomes[Outcome::Fault as usize],
         "restarts": of.restarts.load(Relaxed),
         "latency_sum_us": of.latency_sum.load(Relaxed),
         "latency_counts": of.latency.iter().map(|count| count.load(Relaxed)).collect::<Vec<_>>(),

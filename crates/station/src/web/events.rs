@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn every_event_is_followed_by_padding_within_a_second() {
-        let camera = Arc::new(Camera::new("left").0);
+        let camera = Arc::new(Camera::new("left", &crate::machine::Line::new().expect("a line")).0);
         let (_sender, list) = watch::channel(Arc::new(vec![camera.clone()]));
         let mut feed = Feed::new(list);
         for round in 0..3 {
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn no_status_is_lost_between_two_checks() {
-        let camera = Arc::new(Camera::new("left").0);
+        let camera = Arc::new(Camera::new("left", &crate::machine::Line::new().expect("a line")).0);
         let mut seen = Seen::new(&camera);
         seen.take_changes();
         thread::scope(|scope| {

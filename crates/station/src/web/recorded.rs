@@ -190,7 +190,12 @@ pub async fn judge_failure(
 
 fn base_of(camera: &Camera, failure: &Failure) -> String {
     let report = &failure.report;
-    base_name(&camera.name, &report.time, report.frame, Role::Failed)
+    base_name(
+        &camera.name,
+        &report.time,
+        report.frame.unwrap_or_default(),
+        Role::Failed,
+    )
 }
 
 /// The recording of a failed frame; `None` if there is none.

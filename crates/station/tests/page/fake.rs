@@ -12,6 +12,7 @@ use std::{
 };
 
 use clinspect_station::{
+    machine::{Line, Machine},
     recipes::Recipes,
     setup::Setup,
     state::{
@@ -183,6 +184,7 @@ fn camera(name: &str, commands: mpsc::Sender<Request>) -> Camera {
         report: watch::Sender::new(None),
         live: watch::Sender::new(None),
         tap: Default::default(),
+        machine: Machine::new(name, &Line::new().unwrap()),
         viewers: 0.into(),
         counters: Counters {
             publish_connected: true.into(),
@@ -336,7 +338,8 @@ pub fn report(camera: &str, frame: u64, fails: bool) -> Report {
     Report {
         version: VERSION,
         camera: Some(camera.into()),
-        frame,
+        frame: Some(frame),
+        outcome: None,
         // Each frame has its own time.
         time: format!("2026-01-02T03:04:{:02}.678901Z", frame % 60),
         recipe: None,

@@ -179,7 +179,7 @@ fn people_say_by_mouse_touch_and_keyboard_what_is_wrong() {
     });
     let report = station.cameras[0].history().failures[0].report.clone();
     let time = report.time.replace(['-', ':'], "");
-    let failed = format!("left_{time}_{:010}_failed", report.frame);
+    let failed = format!("left_{time}_{:010}_failed", report.frame.unwrap());
     fs::write(folder.join(format!("{failed}.png")), picture()).unwrap();
     let names = [0, 1, 2].map(|number| record(&folder, number, "context"));
     drive(

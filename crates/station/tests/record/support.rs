@@ -10,6 +10,7 @@ use std::{
 };
 
 use clinspect_station::{
+    machine::Line,
     recording::{Recorder, Settings},
     state::{Camera, Status},
 };
@@ -18,7 +19,7 @@ use gstinspectpublish::report::{Report, VERSION};
 
 /// A camera that nothing runs.
 pub fn camera(name: &str) -> Arc<Camera> {
-    let (camera, _requests) = Camera::new(name);
+    let (camera, _requests) = Camera::new(name, &Line::new().unwrap());
     camera.status.send_replace(Status::Running);
     Arc::new(camera)
 }
@@ -38,7 +39,8 @@ pub fn report_at(frame: u64, verdict: &'static str, time: &str) -> Arc<Report> {
     Arc::new(Report {
         version: VERSION,
         camera: Some("left".into()),
-        frame,
+        frame: Some(frame),
+        outcome: None,
         time: time.into(),
         recipe: None,
         corrupted: false,

@@ -1,0 +1,243 @@
+//! The answer to the machine: exactly one outcome for each frame, by a deadline.
+
+mod deadlines;
+mod frames;
+mod line;
+mod outcome;
+mod settings;
+mod tag;
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use gstinspectpublish::report::{RecipeId, ReportedOutcome};
+
+use crate::clock;
+use frames::{Closed, Frames, Record};
+pub use frames::{MOST_LOST, NotReady};
+pub use line::{Line, Sink};
+pub use outcome::{Answer, CLASSES, Finding, Outcome};
+pub use settings::{OfNone, Settings, Trigger};
+pub use tag::Tag;
+
+/// Frames without results that wait to be published. The supervisor takes them every 50 ms.
+const MOST_UNANSWERED: usize = 4096;
+
+/// The frames of one camera between their arrival and their outcomes.
+///
+/// Answers leave while the frames are locked, so that they leave in order: a [`Sink`] must not call back.
+pub struct Machine {
+    camera: String,
+    line: Arc<Line>,
+    frames: Mutex<Frames>,
+    /// Numbers by outcome, in the order of [`Outcome::ALL`].
+    outcomes: [AtomicU64; Outcome::ALL.len()],
+    unanswered: Mutex<VecDeque<Unanswered>>,
+}
+
+/// A frame that has an outcome and gets no results, or a trigger that got no frame.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unanswered {
+    /// Its number and its outcome.
+    pub outcome: ReportedOutcome,
+    /// When it arrived, or when the trigger came.
+    pub time: SystemTime,
+    /// The recipe in force at that time.
+    pub recipe: Option<RecipeId>,
+}
+
+/// A frame that got its results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// Its number and its outcome. The outcome may have been given before, and is then no verdict.
+    pub outcome: ReportedOutcome,
+    /// From its arrival to its results.
+    pub latency: Duration,
+}
+
+impl Machine {
+    /// The frames of a camera of this line.
+    pub fn new(camera: &str, line: &Arc<Line>) -> Arc<Self> {
+        let machine = Arc::new(Self {
+            camera: camera.to_owned(),
+            line: line.clone(),
+            frames: Mutex::default(),
+            outcomes: Default::default(),
+            unanswered: Mutex::default(),
+        });
+        line.watch(&machine);
+        machine
+    }
+
+    /// The line of the camera.
+    pub fn line(&self) -> &Arc<Line> {
+        &self.line
+    }
+
+    fn frames(&self) -> MutexGuard<'_, Frames> {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Deadline and trigger for the frames that come from now on.
+    pub fn set_settings(&self, settings: Settings) {
+        self.frames().settings = settings;
+    }
+
+    /// How the camera is triggered, and its deadlines.
+    pub fn settings(&self) -> Settings {
+        self.frames().settings
+    }
+
+    /// The recipe by which frames that arrive from now on are to be judged.
+    pub fn set_recipe(&self, recipe: &Option<RecipeId>) {
+        self.frames().recipe.clone_from(recipe);
+    }
+
+    /// While another recipe comes into force, every frame that arrives gets the outcome `fault`.
+    pub fn set_switching(&self, is_switching: bool) {
+        self.frames().is_switching = is_switching;
+    }
+
+    /// The number of the part that the machine names; frames that arrive and triggers that come from now on carry it.
+    pub fn set_part(&self, part: Option<u32>) {
+        self.frames().part = part;
+    }
+
+    /// Frames that wait for their outcome, and triggers that wait for their frame.
+    pub fn waiting(&self) -> usize {
+        self.frames().waiting()
+    }
+
+    /// Numbers by outcome since the start of the station, in the order of [`Outcome::ALL`].
+    pub fn outcomes(&self) -> [u64; Outcome::ALL.len()] {
+        self.outcomes.each_ref().map(|count| count.load(Relaxed))
+    }
+
+    /// Whether [`Self::arm`] would take a trigger now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn can_arm(&self) -> Result<(), NotReady> {
+        self.frames().can_arm(Instant::now())
+    }
+
+    /// Takes a trigger: the next frame that arrives belongs to it, and has the number that is returned. If none arrives in
+    /// time, the outcome of this number is `lost`.
+    ///
+    /// # Errors
+    /// The trigger is refused, and gets no number.
+    pub fn arm(&self) -> Result<u64, NotReady> {
+        let mut frames = self.frames();
+        let (sequence, due) = frames.arm(Instant::now(), clock::even(), || self.line.next())?;
+        drop(frames);
+        self.line.expect(due);
+        Ok(sequence)
+    }
+
+    /// A frame has arrived from the source. Returns its number.
+    pub fn arrive(&self) -> u64 {
+        let mut frames = self.frames();
+        let now = Instant::now();
+        let (sequence, due, answer) = frames.arrive(now, clock::even(), || self.line.next());
+        if let Some(answer) = &answer {
+            self.tell(answer);
+        }
+        drop(frames);
+        if let Some(due) = due {
+            self.line.expect(due);
+        }
+        sequence
+    }
+
+    /// So many frames were lost before they arrived. Each gets a number and the outcome `lost`, up to [`MOST_LOST`]. With a
+    /// trigger none does: its loss shows when its frame does not arrive.
+    pub fn lose(&self, count: u64) {
+        let mut frames = self.frames();
+        let lost = frames.lose(count, Instant::now(), clock::even(), || self.line.next());
+        self.end(lost);
+    }
+
+    /// A frame has its results. `recipe`: by which it was judged. Frames before it that have none will get none: their outcome
+    /// is `fault`. `None` if the frame is not known.
+    pub fn judge(
+        &self,
+        sequence: u64,
+        finding: &Finding,
+        recipe: &Option<RecipeId>,
+    ) -> Option<Judged> {
+        let mut frames = self.frames();
+        let now = Instant::now();
+        let skipped = frames.skip_to(sequence, now);
+        self.end(skipped);
+        let Closed { record, answer } = frames.judge(sequence, finding, recipe, now)?;
+        if let Some(answer) = &answer {
+            self.tell(answer);
+        }
+        Some(Judged {
+            latency: now.saturating_duration_since(record.arrived),
+            outcome: self.reported(&record),
+        })
+    }
+
+    /// The pipeline has ended: frames without results get the outcome `fault`, and a trigger without a frame `lost`.
+    pub fn abandon(&self) {
+        let mut frames = self.frames();
+        let abandoned = frames.abandon(Instant::now());
+        self.end(abandoned);
+    }
+
+    /// Gives the outcomes whose time has come. Returns when to look again.
+    fn expire(&self) -> Option<Instant> {
+        let mut frames = self.frames();
+        let (late, lost) = frames.expire(Instant::now());
+        late.iter().for_each(|answer| self.tell(answer));
+        self.end(lost);
+        frames.next_due()
+    }
+
+    /// Takes what has an outcome and gets no results.
+    pub fn take_unanswered(&self) -> VecDeque<Unanswered> {
+        let unanswered = self.unanswered.lock();
+        std::mem::take(&mut *unanswered.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// These get no results. Called while the frames are locked.
+    fn end(&self, closed: Vec<Closed>) {
+        for Closed { record, answer } in closed {
+            if let Some(answer) = &answer {
+                self.tell(answer);
+            }
+            let ended = Unanswered {
+                outcome: self.reported(&record),
+                time: record.time,
+                recipe: record.recipe,
+            };
+            let unanswered = self.unanswered.lock();
+            let mut unanswered = unanswered.unwrap_or_else(PoisonError::into_inner);
+            if unanswered.len() < MOST_UNANSWERED {
+                unanswered.push_back(ended);
+            }
+        }
+    }
+
+    fn tell(&self, answer: &Answer) {
+        self.outcomes[answer.outcome as usize].fetch_add(1, Relaxed);
+        self.line.tell(&self.camera, answer);
+    }
+
+    fn reported(&self, record: &Record) -> ReportedOutcome {
+        ReportedOutcome {
+            epoch: self.line.epoch(),
+            sequence: record.sequence,
+            // Whoever reports has closed the record.
+            outcome: record.outcome.unwrap_or(Outcome::Fault).name(),
+            part: record.part,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What the machine is told of a frame.
+
+use std::time::{Duration, Instant};
+
+use clinspect_results::{DefectResult, Verdict};
+
+/// Classes of defects that the machine is told; more are only part of the number of all defects.
+pub const CLASSES: usize = 8;
+
+/// What became of a frame. Only [`Self::Pass`] is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was judged in time, and nothing was found.
+    Pass,
+    /// It was judged in time, and a defect was found.
+    Fail,
+    /// It was judged in time, and could not be inspected.
+    None,
+    /// It had no result at its deadline.
+    Late,
+    /// It never arrived.
+    Lost,
+    /// It arrived, and was not inspected.
+    Fault,
+}
+
+impl Outcome {
+    /// Every outcome, in the order of their codes.
+    pub const ALL: [Self; 6] = [
+        Self::Pass,
+        Self::Fail,
+        Self::None,
+        Self::Late,
+        Self::Lost,
+        Self::Fault,
+    ];
+
+    /// Its name in reports and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::None => "none",
+            Self::Late => "late",
+            Self::Lost => "lost",
+            Self::Fault => "fault",
+        }
+    }
+
+    /// Its number for a machine: 1 to 6. 0 is no outcome.
+    pub fn code(self) -> u16 {
+        self as u16 + 1
+    }
+}
+
+impl From<Verdict> for Outcome {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Pass => Self::Pass,
+            Verdict::Fail => Self::Fail,
+            Verdict::None => Self::None,
+        }
+    }
+}
+
+/// What the analyzer found in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finding {
+    /// [`Outcome::Pass`], [`Outcome::Fail`] or [`Outcome::None`].
+    pub verdict: Outcome,
+    /// Listed defects.
+    pub defects: u32,
+    /// Listed defects of the first classes, in the order of the element's classes.
+    pub by_class: [u32; CLASSES],
+}
+
+impl Finding {
+    /// Nothing was found, because nothing was judged.
+    pub const NOTHING: Self = Self {
+        verdict: Outcome::None,
+        defects: 0,
+        by_class: [0; CLASSES],
+    };
+
+    /// What the results of a frame say. A `pass` needs a `pass` of each, and one at least.
+    pub fn of(results: &[DefectResult]) -> Self {
+        let mut finding = Self::NOTHING;
+        let all_pass = results.iter().all(|of| of.verdict == Verdict::Pass);
+        if results.iter().any(|of| of.verdict == Verdict::Fail) {
+            finding.verdict = Outcome::Fail;
+        } else if all_pass && !results.is_empty() {
+            finding.verdict = Outcome::Pass;
+        }
+        for result in results {
+            let defects = u32::try_from(result.defects.len()).unwrap_or(u32::MAX);
+            finding.defects = finding.defects.saturating_add(defects);
+            for (count, (_, more)) in finding.by_class.iter_mut().zip(result.class_counts()) {
+                *count = count.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
+            }
+        }
+        finding
+    }
+}
+
+/// The one answer for a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// The number of the frame or the trigger.
+    pub sequence: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Whether the machine is told: each frame of a camera without a trigger, else the frames of triggers.
+    pub is_asked_for: bool,
+    /// Whether the outcome drives the machine to reject.
+    pub is_reject: bool,
+    /// What was found; nothing unless the outcome is a verdict.
+    pub finding: Finding,
+    /// The number of the part that the machine had named.
+    pub part: Option<u32>,
+    /// When the frame arrived, or when the trigger came whose frame did not arrive.
+    pub arrived: Instant,
+    /// From there to the outcome.
+    pub latency: Duration,
+}

@@ -1,0 +1,47 @@
+//! How a camera answers the machine: the table `[camera.machine]`.
+
+use std::time::Duration;
+
+/// Deadline and trigger of a camera.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// From the arrival of a frame to its outcome at the latest; `None`: a frame waits for its result for ever.
+    pub deadline: Option<Duration>,
+    /// What the machine does with a frame that could not be inspected.
+    pub none: OfNone,
+    /// Which frames the machine asks for.
+    pub trigger: Trigger,
+    /// From a trigger to the arrival of its frame at the latest.
+    pub frame_within: Duration,
+}
+
+/// What the machine does with a frame that could not be inspected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfNone {
+    /// It rejects the piece.
+    Reject,
+    /// There is no piece: it neither passes nor rejects.
+    Ignore,
+}
+
+/// Which frames the machine asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// Every frame.
+    Every,
+    /// The next frame after each trigger. Something else triggers the camera.
+    Next,
+    /// One frame after each trigger: the station triggers the camera.
+    Software,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            deadline: None,
+            none: OfNone::Reject,
+            trigger: Trigger::Every,
+            frame_within: Duration::from_secs(1),
+        }
+    }
+}
