@@ -10,6 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clinspect_testkit::tools::opencl_layer;
+pub use clinspect_testkit::tools::write_layer_rules as write_rules;
+
 /// Environment variables of the layer.
 const RULES: &str = "CLINSPECT_LAYER_RULES";
 const REPORT: &str = "CLINSPECT_LAYER_REPORT";
@@ -59,23 +62,8 @@ pub fn memory() -> i64 {
 pub fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/opencl_layer");
         let library = folder().join("layer.so");
-        let mut files: Vec<PathBuf> = fs::read_dir(&source)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|e| e == "c"))
-            .collect();
-        files.sort();
-        let built = Command::new("cc")
-            .args("-std=c11 -shared -fPIC -O1 -Wall -Wextra -Werror".split(' '))
-            .args(["-fvisibility=hidden", "-pthread", "-o"])
-            .arg(&library)
-            .args(files)
-            .output()
-            .expect("cc of the package build-essential");
-        let text = String::from_utf8_lossy(&built.stderr);
-        assert!(built.status.success(), "{text}");
+        opencl_layer(&library);
         library
     })
 }
@@ -135,19 +123,6 @@ pub fn cache() -> PathBuf {
 pub fn set_rules(rules: &str) {
     let path = PathBuf::from(env::var_os(RULES).expect("the environment of a child"));
     write_rules(&path, rules);
-}
-
-/// Sets the rules of the layer that reads `path`.
-pub fn write_rules(path: &Path, rules: &str) {
-    if rules.is_empty() {
-        // The file may not exist.
-        let _ = fs::remove_file(path);
-        return;
-    }
-    // Renamed, so that the layer never sees half of them.
-    let whole = path.with_extension("whole");
-    fs::write(&whole, rules).unwrap();
-    fs::rename(&whole, path).unwrap();
 }
 
 /// The counts of the layer.

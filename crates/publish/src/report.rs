@@ -38,7 +38,7 @@ pub struct Report {
 }
 
 /// The answer of a station to its machine: one for each number.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReportedOutcome {
     /// Tells this run of the station from all others.
     pub epoch: u32,
@@ -46,6 +46,8 @@ pub struct ReportedOutcome {
     pub sequence: u64,
     /// `pass`, `fail`, `none`, `late`, `lost` or `fault`.
     pub outcome: &'static str,
+    /// From the arrival of the frame, or from its trigger if it did not arrive, to the outcome, ms.
+    pub latency_ms: f64,
     /// The number of the part, if the machine names parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<u32>,

@@ -252,6 +252,39 @@ impl Run {
     }
 }
 
+/// Compiles the layer of `tests/opencl_layer` into `library`.
+pub fn opencl_layer(library: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/opencl_layer");
+    let files = fs::read_dir(source).expect("the layer's sources");
+    let mut files: Vec<PathBuf> = files
+        .map(|entry| entry.expect("a source of the layer").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "c"))
+        .collect();
+    files.sort();
+    let built = Command::new("cc")
+        .args("-std=c11 -shared -fPIC -O1 -Wall -Wextra -Werror".split(' '))
+        .args(["-fvisibility=hidden", "-pthread", "-o"])
+        .arg(library)
+        .args(files)
+        .output()
+        .expect("cc of the package build-essential");
+    let text = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "{text}");
+}
+
+/// Sets the rules of the layer that reads `path`; an empty text removes them.
+pub fn write_layer_rules(path: &Path, rules: &str) {
+    if rules.is_empty() {
+        // The file may not exist.
+        let _ = fs::remove_file(path);
+        return;
+    }
+    // Renamed, so that the layer never sees half of them.
+    let whole = path.with_extension("whole");
+    fs::write(&whole, rules).expect("a file for the rules");
+    fs::rename(&whole, path).expect("the rules in their place");
+}
+
 /// Skips a test of something that this machine lacks, with a line that says so; fails with
 /// `CLINSPECT_REQUIRE_DEVICE=1`.
 #[track_caller]

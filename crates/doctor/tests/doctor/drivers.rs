@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clinspect_testkit::tools::has_device;
+use clinspect_testkit::tools::{has_device, opencl_layer};
 
 use crate::stand::{DOCTOR, Stand, Told, compile};
 
@@ -163,14 +163,7 @@ fn hung_driver_does_not_outlive_the_doctor() {
 fn with_rules(name: &str, rules: &str) -> Told {
     let stand = Stand::new(name);
     let layer = stand.sandbox.path().join("layer.so");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/opencl_layer");
-    let files = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    compile(
-        &layer,
-        files.filter(|path| path.extension().is_some_and(|e| e == "c")),
-    );
+    opencl_layer(&layer);
     let file = stand.sandbox.path().join("rules");
     fs::write(&file, rules).unwrap();
     let stand = stand.with("OPENCL_LAYERS", layer);

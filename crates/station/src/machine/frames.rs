@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     fmt,
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use gstinspectpublish::report::RecipeId;
@@ -39,6 +39,8 @@ pub(super) struct Record {
     pub recipe: Option<RecipeId>,
     /// Given already: `late`, or `fault`.
     pub outcome: Option<Outcome>,
+    /// From the arrival to the outcome.
+    pub latency: Duration,
     is_triggered: bool,
     pub part: Option<u32>,
 }
@@ -120,6 +122,7 @@ impl Frames {
             due: None,
             recipe: self.recipe.clone(),
             outcome: None,
+            latency: Duration::ZERO,
             is_triggered: false,
             part: self.part,
         }
@@ -258,6 +261,7 @@ impl Frames {
         now: Instant,
     ) -> Answer {
         record.outcome = Some(outcome);
+        record.latency = now.saturating_duration_since(record.arrived);
         let is_ignored = outcome == Outcome::None && self.settings.none == OfNone::Ignore;
         Answer {
             sequence: record.sequence,
@@ -267,7 +271,193 @@ impl Frames {
             finding,
             part: record.part,
             arrived: record.arrived,
-            latency: now.saturating_duration_since(record.arrived),
+            latency: record.latency,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    const PASS: Finding = Finding {
+        verdict: Outcome::Pass,
+        ..Finding::NOTHING
+    };
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Frames on a clock of the test's own.
+    struct Bench {
+        frames: Frames,
+        start: Instant,
+        numbers: Cell<u64>,
+    }
+
+    impl Bench {
+        fn new(trigger: Trigger) -> Self {
+            let settings = Settings {
+                deadline: Some(50 * MS),
+                trigger,
+                frame_within: 200 * MS,
+                ..Settings::default()
+            };
+            Self {
+                frames: Frames {
+                    settings,
+                    ..Frames::default()
+                },
+                start: Instant::now(),
+                numbers: Cell::new(0),
+            }
+        }
+
+        fn at(&self, ms: u32) -> Instant {
+            self.start + ms * MS
+        }
+
+        fn arrive(&mut self, ms: u32) -> (u64, Option<Answer>) {
+            let (now, numbers) = (self.at(ms), &self.numbers);
+            let next = || numbers.replace(numbers.get() + 1) + 1;
+            let (sequence, _, answer) = self.frames.arrive(now, SystemTime::now(), next);
+            (sequence, answer)
+        }
+
+        fn arm(&mut self, ms: u32) -> Result<u64, NotReady> {
+            let (now, numbers) = (self.at(ms), &self.numbers);
+            let next = || numbers.replace(numbers.get() + 1) + 1;
+            let armed = self.frames.arm(now, SystemTime::now(), next);
+            armed.map(|(sequence, _)| sequence)
+        }
+
+        /// The outcome that a pass gives, if it is the first one of this number.
+        fn judge(&mut self, sequence: u64, ms: u32) -> Option<Outcome> {
+            let now = self.at(ms);
+            let closed = self.frames.judge(sequence, &PASS, &None, now);
+            closed.expect("a known number").answer.map(|of| of.outcome)
+        }
+
+        fn expire(&mut self, ms: u32) -> Vec<(u64, Outcome)> {
+            let (late, lost) = self.frames.expire(self.at(ms));
+            let lost = lost.into_iter().filter_map(|of| of.answer);
+            let all = late.into_iter().chain(lost);
+            all.map(|of| (of.sequence, of.outcome)).collect()
+        }
+    }
+
+    #[test]
+    fn a_number_has_one_outcome_whatever_comes_after_it() {
+        let mut bench = Bench::new(Trigger::Every);
+        let numbers = [0, 10, 20].map(|ms| bench.arrive(ms).0);
+        assert_eq!(numbers, [1, 2, 3]);
+        assert_eq!(bench.judge(1, 49), Some(Outcome::Pass));
+        assert_eq!(bench.frames.next_due(), Some(bench.at(60)));
+        assert_eq!(bench.expire(59), []);
+        assert_eq!(bench.expire(60), [(2, Outcome::Late)]);
+        assert_eq!(bench.expire(61), []);
+        // The verdict comes after all, and drives nothing.
+        assert_eq!(bench.judge(2, 62), None);
+        let abandoned = bench.frames.abandon(bench.at(63));
+        let outcomes = abandoned.iter().map(|of| of.answer.map(|of| of.outcome));
+        assert_eq!(Vec::from_iter(outcomes), [Some(Outcome::Fault)]);
+        assert_eq!(bench.frames.waiting(), 0);
+        assert_eq!(bench.frames.next_due(), None);
+    }
+
+    #[test]
+    fn a_verdict_behind_its_deadline_is_late_though_the_thread_has_not_looked() {
+        let mut bench = Bench::new(Trigger::Every);
+        bench.arrive(0);
+        bench.arrive(0);
+        assert_eq!(bench.judge(1, 50), Some(Outcome::Pass));
+        assert_eq!(bench.judge(2, 51), Some(Outcome::Late));
+    }
+
+    #[test]
+    fn a_frame_that_was_dropped_on_the_way_is_a_fault_when_the_next_one_is_judged() {
+        let mut bench = Bench::new(Trigger::Every);
+        for ms in 0..3 {
+            bench.arrive(ms);
+        }
+        assert_eq!(bench.expire(50), [(1, Outcome::Late)]);
+        let skipped = bench.frames.skip_to(3, bench.at(50));
+        let outcomes = skipped.iter().map(|of| of.answer.map(|of| of.outcome));
+        // The first one was late before.
+        assert_eq!(Vec::from_iter(outcomes), [None, Some(Outcome::Fault)]);
+        assert_eq!(bench.judge(3, 50), Some(Outcome::Pass));
+    }
+
+    #[test]
+    fn frames_under_another_recipe_than_at_their_arrival_are_faults() {
+        let mut bench = Bench::new(Trigger::Every);
+        bench.arrive(0);
+        let name = "cloth".to_owned();
+        let recipe = Some(RecipeId {
+            hash: String::new(),
+            name,
+        });
+        let closed = bench.frames.judge(1, &PASS, &recipe, bench.at(1));
+        let answer = closed.and_then(|of| of.answer).expect("an answer");
+        assert_eq!((answer.outcome, answer.is_reject), (Outcome::Fault, true));
+        bench.frames.is_switching = true;
+        let (_, answer) = bench.arrive(2);
+        assert_eq!(answer.map(|of| of.outcome), Some(Outcome::Fault));
+        assert_eq!(bench.judge(2, 3), None);
+    }
+
+    #[test]
+    fn a_trigger_gives_its_number_to_the_next_frame_and_is_lost_without_one() {
+        let mut bench = Bench::new(Trigger::Next);
+        let (stray, _) = bench.arrive(0);
+        assert_eq!(bench.arm(1), Ok(2));
+        assert_eq!(bench.arm(2), Err(NotReady::Waiting));
+        assert_eq!(bench.arrive(3).0, 2);
+        let strays = bench.frames.judge(stray, &PASS, &None, bench.at(4));
+        let strays = strays.and_then(|of| of.answer).expect("an answer");
+        assert!(!strays.is_asked_for);
+        assert_eq!(bench.judge(2, 53), Some(Outcome::Pass));
+        // The deadline counts from the arrival, which was at 3.
+        assert_eq!(bench.arm(60), Ok(3));
+        assert_eq!(bench.expire(259), []);
+        assert_eq!(bench.expire(260), [(3, Outcome::Lost)]);
+        // Its frame may still come, and must not be taken for the next trigger's.
+        assert_eq!(bench.arm(459), Err(NotReady::AfterLoss));
+        assert_eq!(bench.arm(460), Ok(4));
+    }
+
+    #[test]
+    fn lost_frames_have_numbers_only_where_every_frame_counts() {
+        for (trigger, numbers) in [(Trigger::Every, 2), (Trigger::Next, 0)] {
+            let mut bench = Bench::new(trigger);
+            let now = bench.at(0);
+            let next = || bench.numbers.replace(bench.numbers.get() + 1);
+            let lost = bench.frames.lose(2, now, SystemTime::now(), next);
+            assert_eq!(lost.len(), numbers);
+        }
+        let mut bench = Bench::new(Trigger::Every);
+        let lost = bench
+            .frames
+            .lose(u64::MAX, bench.at(0), SystemTime::now(), || 1);
+        assert_eq!(lost.len() as u64, MOST_LOST);
+    }
+
+    #[test]
+    fn only_a_pass_is_no_reject_unless_none_is_ignored() {
+        for (of_none, rejects) in [(OfNone::Reject, true), (OfNone::Ignore, false)] {
+            let mut bench = Bench::new(Trigger::Every);
+            bench.frames.settings.none = of_none;
+            let mut is_reject = |verdict| {
+                let (sequence, _) = bench.arrive(0);
+                let finding = Finding { verdict, ..PASS };
+                let closed = bench
+                    .frames
+                    .judge(sequence, &finding, &None, bench.start + MS);
+                closed.and_then(|of| of.answer).map(|of| of.is_reject)
+            };
+            assert_eq!(is_reject(Outcome::Pass), Some(false));
+            assert_eq!(is_reject(Outcome::Fail), Some(true));
+            assert_eq!(is_reject(Outcome::None), Some(rejects));
         }
     }
 }

@@ -237,6 +237,7 @@ impl Machine {
             sequence: record.sequence,
             // Whoever reports has closed the record.
             outcome: record.outcome.unwrap_or(Outcome::Fault).name(),
+            latency_ms: record.latency.as_secs_f64() * 1e3,
             part: record.part,
         }
     }
