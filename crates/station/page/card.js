@@ -60,13 +60,15 @@ export class Card {
     this.figures = {};
     const figure = (key, label, title) => {
       this.figures[key] = make("dd", {}, "–");
-      return make("div", { title, class: { device: "whole", sent: "whole", alignment: "whole", restarts: "less", lost: "less" }[key] }, make("dt", {}, label), this.figures[key]);
+      return make("div", { title, class: { device: "whole", sent: "whole", alignment: "whole", answer: "whole", restarts: "less", lost: "less", missed: "less" }[key] }, make("dt", {}, label), this.figures[key]);
     };
     const figures = make("dl", { class: "figures" },
       figure("rate", "Frame rate", "Frames per second over the last seconds"),
-      figure("latency", "Latency", "Mean time from capture to result, over the last seconds"),
+      figure("latency", "Latency", "Mean time from the arrival of a frame to its result, over the last seconds"),
       figure("failed", "Failed", "Failed frames since the station started"),
       figure("lost", "Lost frames", "Frames that the source lost since the station started"),
+      figure("answer", "Answer to the machine", "Number and outcome of the newest frame, and the time from its arrival"),
+      figure("missed", "Late, fault", "Frames since the station started that the machine had to reject because they had no result at their deadline, or none at all"),
       figure("restarts", "Restarts", "Restarts of this camera's inspection"),
       figure("alignment", "Alignment", "How the newest frame lies, compared with the reference"),
       figure("sent", "Picture", "What the camera was asked for and sends, and what becomes of it before the inspection"),
@@ -147,7 +149,7 @@ export class Card {
 
   defectsText() {
     const { defects, counts, overflow, verdict } = this.now;
-    const progress = progressText(this.now);
+    const progress = [answerText(this.now.answer), progressText(this.now)].filter(Boolean).join(" · ");
     if (verdict === "none") return progress || "The pattern or reference is missing";
     const found = defects ? `${overflow ? "more than " : ""}${plural(defects, "defect")}: ${countsText(counts)}` : "No defects";
     return progress ? `${found} · ${progress}` : found;
@@ -191,7 +193,7 @@ export class Card {
   }
 
   showFigures(before, now) {
-    const { rate, latency, failed, lost, restarts, alignment, sent, device } = this.figures;
+    const { rate, latency, failed, lost, answer, missed, restarts, alignment, sent, device } = this.figures;
     alignment.parentElement.hidden = !now.alignment;
     if (now.alignment) say(alignment, alignmentText(now.alignment));
     say(rate, this.isJudged ? `${number(now.frame_rate, now.frame_rate < WHOLE_RATE ? 1 : 0)} /s` : "–");
@@ -209,6 +211,9 @@ export class Card {
     const share = now.frames ? (100 * now.fail) / now.frames : 0;
     say(failed, `${number(now.fail)} of ${number(now.frames)} (${number(share, share < WHOLE_RATE ? 2 : 0)} %)`);
     say(lost, number(now.lost));
+    answer.parentElement.hidden = !now.answer;
+    if (now.answer) say(answer, `${now.answer.outcome}, number ${now.answer.sequence}, after ${number(now.answer.latency_ms, 1)} ms`);
+    say(missed, `${number(now.late)}, ${number(now.fault)}`);
     say(restarts, number(now.restarts));
     say(sent, now.sent ?? "–");
     say(device, now.device ?? "–");
@@ -313,6 +318,12 @@ function ago(ms) {
   if (seconds < 120) return `${seconds} s ago`;
   const minutes = Math.floor(seconds / 60);
   return minutes < 120 ? `${minutes} min ago` : `${Math.floor(minutes / 60)} h ago`;
+}
+
+/// What the machine was told, if it is not the verdict.
+function answerText(answer) {
+  if (!answer || VERDICTS[answer.outcome]) return "";
+  return `the machine was told ${answer.outcome}`;
 }
 
 /// Alarms that are raised now, then numbers of what was lost, then the station's alarms with their times.

@@ -166,6 +166,12 @@ impl Pipeline {
         }
     }
 
+    /// Whether the source and all elements have started.
+    pub fn is_playing(&self) -> bool {
+        let (result, state, _) = self.pipeline.state(gst::ClockTime::ZERO);
+        result.is_ok() && state == gst::State::Playing
+    }
+
     /// What the camera was asked for and sends, and what becomes of it; `None` before the first frame.
     pub fn sent(&self, config: &CameraConfig) -> Option<String> {
         self.sent.sentence(&config.source, self.unpack.as_ref())

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc as requests, oneshot};
 use crate::{
     config::CameraConfig,
     info,
-    machine::Line,
+    machine::{Line, Trigger},
     pictures::{PictureSettings, Pictures, Worker},
     pipeline::{Changed, Learned, Outlets, Pipeline, Stopped},
     publishing::Publishers,
@@ -302,29 +302,41 @@ impl Run {
     fn watch(&mut self, pipeline: &mut Pipeline) -> Result<End, Stopped> {
         let mut numbers = Instant::now();
         let mut counted = (Instant::now(), 0);
+        let mut is_known = false;
         loop {
             self.beat();
             let wait = self.switch.as_ref().map_or(POLL, |_| SWITCH_POLL);
             pipeline.poll(wait, &self.camera)?;
             let watched = pipeline.watched();
-            let is_running = watched.has_results();
-            if is_running && *self.camera.status.borrow() != Status::Running {
-                self.recover(pipeline);
+            let is_judging = watched.has_results();
+            // No frame comes before the machine asks for one, and the machine does not ask before the camera runs.
+            let is_running = is_judging || (self.waits_for_triggers() && pipeline.is_playing());
+            let was_running = *self.camera.status.borrow() == Status::Running;
+            if is_judging && !(is_known && was_running) {
+                is_known = true;
+                self.identify(pipeline);
+            }
+            if is_running && !was_running {
+                self.recover();
             }
             let (silence, start) = (self.config.silence, self.config.start_timeout);
             let has_run = watched.frames.load(Relaxed) > 0;
-            let limit = match (is_running, has_run) {
+            let limit = match (is_judging, has_run) {
                 (true, _) => silence,
                 (false, false) => start,
                 // Since a switch. The line may stand.
                 (false, true) if self.switch.is_none() => silence.max(start),
                 (false, true) => start,
             };
-            let silence = pipeline.watched().silence();
+            let watched = pipeline.watched().silence();
+            let silence = match is_running && self.waits_for_triggers() {
+                true => self.camera.machine.oldest().unwrap_or_default(),
+                false => watched,
+            };
             if silence > limit {
                 return Err(pipeline.silence());
             }
-            if self.config.triggered && silence > TRIGGER_WAIT {
+            if self.config.triggered && watched > TRIGGER_WAIT {
                 self.reply(Ok(()));
             }
             for learned in pipeline.take_learned() {
@@ -353,8 +365,20 @@ impl Run {
         self.beats.fetch_add(1, Relaxed);
     }
 
-    /// Frames come, at first or again.
-    fn recover(&mut self, pipeline: &Pipeline) {
+    /// Whether the machine says when a frame is due.
+    fn waits_for_triggers(&self) -> bool {
+        self.config.machine.trigger != Trigger::Every
+    }
+
+    /// The inspection runs, at first or again.
+    fn recover(&mut self) {
+        self.publishers.set_online(true);
+        self.camera.set_status(Status::Running);
+        self.reply(Ok(()));
+    }
+
+    /// Tells what inspects the frames.
+    fn identify(&self, pipeline: &Pipeline) {
         let device = pipeline.device();
         let on = device.as_deref().unwrap_or("an unknown device");
         info!(
@@ -367,10 +391,6 @@ impl Run {
         }
         let mut history = self.camera.history();
         (history.device, history.sent) = (device, sent);
-        drop(history);
-        self.publishers.set_online(true);
-        self.camera.set_status(Status::Running);
-        self.reply(Ok(()));
     }
 
     /// Publishes the outcomes of frames that got no results.

@@ -175,7 +175,11 @@ pub(super) fn read(
     set(&mut camera.silence, silence);
     set(&mut camera.start_timeout, start_timeout);
     set(&mut camera.triggered, triggered);
-    set(&mut camera.machine, machine);
+    if let Some(machine) = machine {
+        camera.machine = machine;
+        // No frame is due at a time.
+        camera.triggered |= machine.trigger != machine::Trigger::Every;
+    }
     set(&mut camera.live_rate, live_rate);
     set(&mut camera.picture_width, picture_width);
     set(&mut camera.unpack, unpack.map(Option::unwrap_or_default));

@@ -83,6 +83,11 @@ impl Frames {
         open.count() + usize::from(self.armed.is_some())
     }
 
+    pub fn oldest(&self, now: Instant) -> Option<Duration> {
+        let oldest = self.open.front()?;
+        Some(now.saturating_duration_since(oldest.arrived))
+    }
+
     pub fn can_arm(&self, now: Instant) -> Result<(), NotReady> {
         if self.settings.trigger == Trigger::Every {
             Err(NotReady::NoTrigger)

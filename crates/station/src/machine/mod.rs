@@ -114,6 +114,11 @@ impl Machine {
         self.frames().waiting()
     }
 
+    /// Time since the arrival of the oldest frame that has no results, also if it has an outcome.
+    pub fn oldest(&self) -> Option<Duration> {
+        self.frames().oldest(Instant::now())
+    }
+
     /// Numbers by outcome since the start of the station, in the order of [`Outcome::ALL`].
     pub fn outcomes(&self) -> [u64; Outcome::ALL.len()] {
         self.outcomes.each_ref().map(|count| count.load(Relaxed))

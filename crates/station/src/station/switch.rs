@@ -157,6 +157,7 @@ impl Station {
             match Supervisor::start(config.clone(), &self.line) {
                 Ok(supervisor) => {
                     let camera = supervisor.camera.clone();
+                    camera.machine.set_switching(true);
                     ordered.new.push((camera, config.start_timeout));
                     running.supervisors.push(supervisor);
                 }

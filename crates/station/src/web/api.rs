@@ -112,6 +112,7 @@ pub fn summary(camera: &Camera) -> Value {
     });
     summary["is_recording"] = camera.recordings().is_some().into();
     // The macro takes no longer list.
+    summary["answer"] = json!(report.as_ref().and_then(|report| report.outcome.as_ref()));
     summary["recipe"] = json!(report.as_ref().and_then(|report| report.recipe.as_ref()));
     summary
 }
