@@ -181,9 +181,11 @@ pub fn watch_arrivals(pad: &gst::Pad, camera: &Arc<Camera>, is_triggered: bool) 
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut info.data {
             Some(gst::PadProbeData::Buffer(buffer)) => {
+                let is_numbered = last.next.is_some();
                 let lost = last.before(buffer, is_triggered);
-                if lost > 0 {
-                    camera.counters.lost.fetch_add(lost, Relaxed);
+                camera.counters.lost.fetch_add(lost, Relaxed);
+                // A gap between timestamps may be a camera that is late, and no piece.
+                if lost > 0 && is_numbered && last.next.is_some() {
                     machine.lose(lost);
                 }
                 Tag::set(buffer.make_mut(), machine.arrive());
