@@ -181,13 +181,9 @@ pub fn watch_arrivals(pad: &gst::Pad, camera: &Arc<Camera>, is_triggered: bool) 
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut info.data {
             Some(gst::PadProbeData::Buffer(buffer)) => {
-                let is_numbered = last.next.is_some();
                 let lost = last.before(buffer, is_triggered);
-                camera.counters.lost.fetch_add(lost, Relaxed);
-                // A gap between timestamps may be a camera that is late, and no piece.
-                if lost > 0 && is_numbered && last.next.is_some() {
-                    machine.lose(lost);
-                }
+                camera.counters.lost.fetch_add(lost.all, Relaxed);
+                machine.lose(lost.by_number);
                 Tag::set(buffer.make_mut(), machine.arrive());
             }
             Some(gst::PadProbeData::Event(event)) => {
@@ -216,15 +212,25 @@ struct Gaps {
     has_frames: bool,
 }
 
+/// Frames that are missing.
+struct Missing {
+    all: u64,
+    /// Those that the source's numbers show. The others may be a camera that is late.
+    by_number: u64,
+}
+
 impl Gaps {
     /// Frames that are missing before this one.
-    fn before(&mut self, buffer: &gst::BufferRef, is_triggered: bool) -> u64 {
+    fn before(&mut self, buffer: &gst::BufferRef, is_triggered: bool) -> Missing {
         let (offset, pts) = (buffer.offset(), buffer.pts());
         // Sources that number frames set both; others count bytes.
         let is_number = offset < u64::MAX - 1 && buffer.offset_end() == offset + 1;
-        let missing = match (is_number, self.next, self.pts.zip(pts), self.period) {
-            (true, Some(next), ..) => offset.saturating_sub(next),
-            (false, _, Some((last, pts)), Some(period)) if !is_triggered => {
+        let by_number = match (is_number, self.next) {
+            (true, Some(next)) => offset.saturating_sub(next),
+            _ => 0,
+        };
+        let by_time = match (is_number, self.pts.zip(pts), self.period) {
+            (false, Some((last, pts)), Some(period)) if !is_triggered => {
                 let gap = pts.saturating_sub(last).nseconds() as f64;
                 // Timestamps tremble, so half a period is not missing yet.
                 (gap / period).round() as u64
@@ -237,7 +243,10 @@ impl Gaps {
         self.next = is_number.then(|| offset + 1);
         self.pts = pts;
         self.has_frames = true;
-        missing.max(is_torn.into())
+        Missing {
+            all: by_number.max(by_time).max(is_torn.into()),
+            by_number,
+        }
     }
 }
 
@@ -264,7 +273,7 @@ mod tests {
             ..Gaps::default()
         };
         let lost = frames.iter().map(|frame| gaps.before(frame, is_triggered));
-        lost.sum()
+        lost.map(|missing| missing.all).sum()
     }
 
     #[test]

@@ -163,6 +163,9 @@ impl Machine {
     /// So many frames were lost before they arrived. Each gets a number and the outcome `lost`, up to [`MOST_LOST`]. With a
     /// trigger none does: its loss shows when its frame does not arrive.
     pub fn lose(&self, count: u64) {
+        if count == 0 {
+            return;
+        }
         let mut frames = self.frames();
         let lost = frames.lose(count, Instant::now(), clock::even(), || self.line.next());
         self.end(lost);
