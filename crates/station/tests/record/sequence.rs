@@ -1,8 +1,11 @@
 //! Which frames are recorded, and under which names.
 
+use std::{fs, sync::Arc};
+
 use clinspect_station::recording::{Recorder, Settings};
 use clinspect_testkit::tools::Sandbox;
 use gst_video::VideoFormat;
+use gstinspectpublish::report::{Report, ReportedOutcome};
 
 use crate::support::{
     alarms, all_whole, camera, files, frame, info, load, recorded, report, report_at, send,
@@ -162,4 +165,55 @@ fn a_burst_beyond_the_queue_is_counted_and_never_waits() {
     // A call that waited for the writer would find room.
     assert!(dropped > 0, "the writer is as fast as a copy");
     assert_eq!(all_whole(&folder) as u64, recorded);
+}
+
+#[test]
+fn recordings_carry_the_number_and_the_outcome_of_the_frame() {
+    let sandbox = Sandbox::new("record-outcome");
+    let folder = sandbox.folder("recordings");
+    let recorder = Recorder::new(settings(&folder), camera("left")).unwrap();
+    let info = info(VideoFormat::Gray8, 16, 8);
+    let mut late = Report::clone(&report(1, "fail"));
+    late.outcome = Some(ReportedOutcome {
+        epoch: 77,
+        sequence: 1234,
+        outcome: "late",
+        latency_ms: 50.5,
+        part: Some(9),
+    });
+    recorder.frame(&frame(&info, 1), &info, &Arc::new(late));
+    // It writes what waits.
+    drop(recorder);
+    let json = folder.join(
+        files(&folder)
+            .iter()
+            .find(|of| of.ends_with(".json"))
+            .unwrap(),
+    );
+    let results: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    let of = |key| results[key].clone();
+    assert_eq!(
+        (
+            of("epoch"),
+            of("sequence"),
+            of("outcome"),
+            of("part"),
+            of("verdict")
+        ),
+        (
+            77.into(),
+            1234.into(),
+            "late".into(),
+            9.into(),
+            "fail".into()
+        )
+    );
+    let picture = fs::File::open(json.with_extension("png")).unwrap();
+    let reader = png::Decoder::new(std::io::BufReader::new(picture))
+        .read_info()
+        .unwrap();
+    let texts = reader.info().uncompressed_latin1_text.iter();
+    let mut texts: Vec<_> = texts.map(|of| (&*of.keyword, &*of.text)).collect();
+    texts.sort();
+    assert_eq!(texts, [("number", "77 1234"), ("outcome", "late")]);
 }
