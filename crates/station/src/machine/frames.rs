@@ -415,14 +415,19 @@ mod tests {
     fn a_trigger_gives_its_number_to_the_next_frame_and_is_lost_without_one() {
         let mut bench = Bench::new(Trigger::Next);
         let (stray, _) = bench.arrive(0);
+        bench.frames.part = Some(9);
         assert_eq!(bench.arm(1), Ok(2));
+        bench.frames.part = None;
         assert_eq!(bench.arm(2), Err(NotReady::Waiting));
         assert_eq!(bench.arrive(3).0, 2);
         let strays = bench.frames.judge(stray, &PASS, &None, bench.at(4));
         let strays = strays.and_then(|of| of.answer).expect("an answer");
         assert!(!strays.is_asked_for);
-        assert_eq!(bench.judge(2, 53), Some(Outcome::Pass));
         // The deadline counts from the arrival, which was at 3.
+        let asked = bench.frames.judge(2, &PASS, &None, bench.at(53));
+        let asked = asked.and_then(|of| of.answer).expect("an answer");
+        let told = (asked.outcome, asked.is_asked_for, asked.part);
+        assert_eq!(told, (Outcome::Pass, true, Some(9)));
         assert_eq!(bench.arm(60), Ok(3));
         assert_eq!(bench.expire(259), []);
         assert_eq!(bench.expire(260), [(3, Outcome::Lost)]);
