@@ -80,6 +80,7 @@ impl Shared {
     }
 
     fn run(&self) {
+        super::keep_times();
         let started = Instant::now();
         loop {
             let machines = {

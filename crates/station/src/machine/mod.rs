@@ -4,6 +4,7 @@ mod deadlines;
 mod frames;
 mod line;
 mod outcome;
+mod realtime;
 mod settings;
 mod tag;
 
@@ -23,6 +24,7 @@ use frames::{Closed, Frames, Record};
 pub use frames::{MOST_LOST, NotReady};
 pub use line::{Line, Sink};
 pub use outcome::{Answer, CLASSES, Finding, Outcome};
+pub use realtime::keep_times;
 pub use settings::{OfNone, Settings, Trigger};
 pub use tag::Tag;
 
