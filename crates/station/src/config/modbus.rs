@@ -117,7 +117,8 @@ fn allow_from(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Vec<Net
     let mut networks = Vec::new();
     for value in values.iter() {
         let Some(text) = value.get_ref().as_str() else {
-            wrong_type("allow-from", wanted, value, mistakes);
+            let wanted = "an address in quotes, such as \"192.168.1.10\"";
+            wrong_type("an entry of allow-from", wanted, value, mistakes);
             continue;
         };
         match text.parse() {

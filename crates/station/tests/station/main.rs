@@ -12,6 +12,7 @@ mod check;
 mod controls;
 mod folder;
 mod formats;
+mod modbus;
 mod process;
 mod recipes;
 mod recordings;
