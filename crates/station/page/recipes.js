@@ -58,8 +58,9 @@ function show({ active, problem, recipes, changes }) {
 /// The recipes that one can switch to. What was chosen stays chosen.
 function fillChoice(recipes) {
   const text = (of) => {
-    if (of.mistakes.length > 0) return `${of.name} (${plural(of.mistakes.length, "mistake")})`;
-    return of.is_active ? `${of.name} (changed)` : of.name;
+    const name = of.number ? `${of.name}, number ${of.number}` : of.name;
+    if (of.mistakes.length > 0) return `${name} (${plural(of.mistakes.length, "mistake")})`;
+    return of.is_active ? `${name} (changed)` : name;
   };
   const names = recipes.map(text).join();
   if (choice.dataset.names === names) return;

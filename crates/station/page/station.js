@@ -5,6 +5,7 @@ import { Card } from "./card.js";
 import { openFailure } from "./dialogs.js";
 import { clock, plural, say } from "./dom.js";
 import { Pictures } from "./pictures.js";
+import * as plc from "./plc.js";
 import { confirmCommand, logIn } from "./questions.js";
 import * as recipes from "./recipes.js";
 import { openRecordings } from "./verdicts.js";
@@ -112,6 +113,7 @@ async function connect() {
   for (const card of cards.values()) if (card.now) card.showCommands();
   showSetUp();
   recipes.refresh(actions.mayWrite());
+  plc.refresh();
   if (!isAskedAgain) await listen();
 }
 

@@ -108,7 +108,9 @@ fn listed(answer: &Value) -> String {
                 1 => "  1 mistake".to_owned(),
                 many => format!("  {many} mistakes"),
             };
-            format!("{mark} {name}  {hash}{mistakes}")
+            let number = recipe["number"].as_u64();
+            let number = number.map_or_else(String::new, |number| format!("  number {number}"));
+            format!("{mark} {name}  {hash}{number}{mistakes}")
         })
         .collect();
     lines.extend(answer["problem"].as_str().map(str::to_owned));

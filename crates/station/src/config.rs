@@ -3,6 +3,7 @@
 mod camera;
 mod files;
 mod mistakes;
+mod modbus;
 mod mqtt;
 mod nearest;
 mod of_machine;
@@ -26,9 +27,10 @@ pub use camera::is_name;
 pub use camera::{Analyzer, CameraConfig};
 pub use mistakes::Purpose;
 pub use mistakes::{Mistake, Place};
+pub use modbus::ModbusSettings;
 pub use mqtt::MqttSettings;
 pub use properties::{Properties, set, value_of};
-pub use recipe::{MOST_BYTES as MOST_RECIPE_BYTES, model_file, read_recipe};
+pub use recipe::{MOST_BYTES as MOST_RECIPE_BYTES, model_file, number_of, read_recipe};
 
 use crate::web::Token;
 use files::comes_with_the_service;
@@ -55,6 +57,8 @@ pub struct Config {
     pub recipes: Option<PathBuf>,
     /// The broker through which others switch recipes, if there is one.
     pub mqtt: Option<MqttSettings>,
+    /// The server for PLCs, if there is one.
+    pub modbus: Option<ModbusSettings>,
     /// The cameras in the order of the file. With recipes they are what the recipe in force begins with.
     pub cameras: Vec<CameraConfig>,
 }
@@ -197,11 +201,15 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
     }
     let recipes = recipes(table, mistakes);
     let mqtt = mqtt::read(table, mistakes);
+    let modbus = modbus::read(table, mistakes);
     let cameras = if recipes.is_some() && !table.has("camera") {
         Vec::new()
     } else {
         cameras(table, None, mistakes)
     };
+    if modbus.is_some() {
+        modbus::check_cameras(table, cameras.len(), mistakes);
+    }
     let frames = table.string("frames", mistakes);
     Config {
         listen,
@@ -210,6 +218,7 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
         allow_writing,
         recipes,
         mqtt,
+        modbus,
         cameras,
     }
 }

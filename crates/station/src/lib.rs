@@ -14,6 +14,7 @@ pub mod frame;
 pub mod log;
 pub mod machine;
 pub mod metrics;
+pub mod modbus;
 pub mod mqtt;
 pub mod pictures;
 pub mod pipeline;

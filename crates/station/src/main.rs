@@ -14,6 +14,7 @@ use clinspect_station::{
     config::Config,
     error, info,
     machine::Line,
+    modbus::Modbus,
     mqtt,
     recipes::{Recipes, Switch},
     setup::Setup,
@@ -215,7 +216,13 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
         None => (None, None),
     };
     let (broker, frames) = (config.mqtt.clone(), config.frames.clone());
-    let station = Station::start(config, recipes.clone(), Line::new()?)?;
+    let line = Line::new()?;
+    let plc = listen_for_plcs(&config, &line, recipes.clone()).await?;
+    let station = Station::start(config, recipes.clone(), line)?;
+    let modbus = plc.map(|(modbus, listener)| {
+        tokio::spawn(modbus.clone().serve(listener, station.cameras()));
+        modbus
+    });
     if let (Some(settings), Some(recipes)) = (broker, &recipes) {
         let topic = settings.recipe().map_err(anyhow::Error::msg)?;
         tokio::spawn(mqtt::serve(topic, recipes.clone()));
@@ -223,7 +230,13 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
     let cameras = station.cameras();
     let of_file = |recipes| Setup::new(args.file.clone(), frames, recipes, cameras.clone());
     let setup = recipes.map(of_file).map(Arc::new);
-    let mut page = std::pin::pin!(web::serve(listener, station.cameras(), access, setup));
+    let mut page = std::pin::pin!(web::serve(
+        listener,
+        station.cameras(),
+        access,
+        setup,
+        modbus
+    ));
 
     let mut ready = interval(POLL);
     let mut is_ready = false;
@@ -269,6 +282,30 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
     systemd::notify(&[NotifyState::Stopping]);
     tokio::task::block_in_place(|| station.stop());
     Ok(())
+}
+
+/// The Modbus server with its socket, if the file has one. It must take the line's answers before the first camera starts.
+async fn listen_for_plcs(
+    config: &Config,
+    line: &Arc<Line>,
+    recipes: Option<Arc<Recipes>>,
+) -> anyhow::Result<Option<(Arc<Modbus>, TcpListener)>> {
+    let Some(settings) = config.modbus.clone() else {
+        return Ok(None);
+    };
+    let listener = TcpListener::bind(settings.listen).await;
+    let listener = listener.with_context(|| {
+        format!(
+            "no PLC can connect at {}; set another listen in [modbus], and see that the station may use this port",
+            settings.listen
+        )
+    })?;
+    info!("PLCs connect at {} (Modbus TCP)", listener.local_addr()?);
+    let cameras = config.cameras.iter().map(|camera| camera.name.clone());
+    Ok(Some((
+        Modbus::new(settings, cameras, line, recipes),
+        listener,
+    )))
 }
 
 /// The next switch that somebody wants; never, without recipes.

@@ -16,6 +16,7 @@ use std::{
 use gstinspectpublish::report::{Progress, Report};
 
 use crate::machine::Outcome;
+use crate::modbus::Modbus;
 use crate::recipes::{Recipes, SWITCH_BUCKETS};
 use crate::state::{Camera, Counters, LATENCY_BUCKETS, Status, Trouble, VERDICTS};
 
@@ -316,6 +317,42 @@ fn of_recipes(page: &mut Page, recipes: &Recipes) {
     }
     page.sample("_sum", &[], numbers.sum.load(Relaxed) as f64 / 1e6);
     page.sample("_count", &[], total);
+}
+
+/// The numbers of the server for PLCs.
+pub fn of_plcs(modbus: &Modbus) -> String {
+    let mut page = Page::default();
+    let numbers = &modbus.numbers;
+    let help = "Connections of PLCs now.";
+    page.family("clinspect_modbus_connections", "gauge", help);
+    page.sample("", &[], numbers.connections.load(Relaxed));
+    for (name, help, count) in [
+        (
+            "clinspect_modbus_refused_connections_total",
+            "Connections that were closed at once: from elsewhere, or too many.",
+            &numbers.refused,
+        ),
+        (
+            "clinspect_modbus_requests_total",
+            "Requests of PLCs that were answered.",
+            &numbers.requests,
+        ),
+        (
+            "clinspect_modbus_exceptions_total",
+            "Requests of PLCs that were answered with an exception.",
+            &numbers.exceptions,
+        ),
+    ] {
+        page.family(name, "counter", help);
+        page.sample("", &[], count.load(Relaxed));
+    }
+    let help = "Whether the PLC wants the camera's results, and its heartbeat goes on.";
+    page.family("clinspect_modbus_enabled", "gauge", help);
+    for shown in modbus.shown() {
+        let is_enabled = u8::from(shown.is_enabled);
+        page.sample("", &[("camera", &shown.camera)], is_enabled);
+    }
+    page.text
 }
 
 /// Numbers of the process with the names that Prometheus' clients use. Values that Linux does

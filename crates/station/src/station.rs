@@ -55,20 +55,25 @@ impl Station {
         recipes: Option<Arc<Recipes>>,
         line: Arc<Line>,
     ) -> std::io::Result<Arc<Self>> {
-        let (in_force, active, problem) =
-            match wanted(recipes.as_deref(), &config.cameras, Purpose::Start) {
-                Ok((cameras, active)) => (cameras, active, None),
-                Err(mistakes) => {
-                    for mistake in &mistakes {
-                        error!("{mistake}");
-                    }
-                    (Vec::new(), None, Some(problem(&mistakes)))
+        let (wanted, problem) = match wanted(recipes.as_deref(), &config.cameras, Purpose::Start) {
+            Ok(wanted) => (wanted, None),
+            Err(mistakes) => {
+                for mistake in &mistakes {
+                    error!("{mistake}");
                 }
-            };
+                (Wanted::default(), Some(problem(&mistakes)))
+            }
+        };
+        let Wanted {
+            cameras: in_force,
+            active,
+            number,
+        } = wanted;
         if let Some(recipes) = &recipes {
             begin_log(recipes, active.as_ref(), problem.as_deref());
             recipes.in_force().send_replace(InForce {
                 active,
+                number,
                 problem,
                 ..InForce::default()
             });
@@ -147,18 +152,19 @@ impl Station {
         let old = self.running().config.clone();
         let fixed = |of: &Config| {
             let files = (of.token_file.clone(), of.recipes.clone());
-            (of.listen, files, of.allow_writing, of.mqtt.clone())
+            let servers = (of.listen, of.mqtt.clone(), of.modbus.clone());
+            (servers, files, of.allow_writing)
         };
         if fixed(&old) != fixed(&config) {
             info!(
-                "listen, token-file, allow-writing, recipes and mqtt change when the station is started again"
+                "listen, token-file, allow-writing, recipes, mqtt and modbus change when the station is started again"
             );
         }
         let recipes = self.recipes.as_deref();
         if let Some(recipes) = recipes {
             recipes.set_bases(config.cameras.clone());
         }
-        let (cameras, active) = match wanted(recipes, &config.cameras, Purpose::Run) {
+        let wanted = match wanted(recipes, &config.cameras, Purpose::Run) {
             Ok(wanted) => wanted,
             Err(mistakes) => {
                 for mistake in &mistakes {
@@ -171,6 +177,11 @@ impl Station {
                 return;
             }
         };
+        let Wanted {
+            cameras,
+            active,
+            number,
+        } = wanted;
         let mut running = self.running();
         let applied = self.apply(&mut running, &cameras);
         let applied = applied.map_err(|why| format!("a camera cannot start: {why}"));
@@ -182,6 +193,7 @@ impl Station {
         if let Some(recipes) = recipes {
             let before = recipes.in_force().send_replace(InForce {
                 active: active.clone(),
+                number,
                 ..InForce::default()
             });
             if let Some(active) = active.filter(|active| before.active.as_ref() != Some(active)) {
@@ -241,7 +253,15 @@ impl Station {
     }
 }
 
-/// The settings that are to be in force, and their recipe.
+/// The settings that are to be in force, and their recipe with its number.
+#[derive(Default)]
+struct Wanted {
+    cameras: Vec<CameraConfig>,
+    active: Option<RecipeId>,
+    number: Option<u16>,
+}
+
+/// The settings that are to be in force.
 ///
 /// # Errors
 /// What is wrong with the recipe, with its file.
@@ -249,16 +269,24 @@ fn wanted(
     recipes: Option<&Recipes>,
     own: &[CameraConfig],
     purpose: Purpose,
-) -> Result<(Vec<CameraConfig>, Option<RecipeId>), Vec<String>> {
+) -> Result<Wanted, Vec<String>> {
+    let of_file = || Wanted {
+        cameras: own.to_vec(),
+        ..Wanted::default()
+    };
     let Some(recipes) = recipes else {
-        return Ok((own.to_vec(), None));
+        return Ok(of_file());
     };
     match recipes.named_active().map_err(|why| vec![why])? {
-        None => Ok((own.to_vec(), None)),
+        None => Ok(of_file()),
         Some(name) => {
             let read = recipes.read_for_cameras(&name, purpose);
             let read = read.map_err(|mistakes| in_file(recipes, &name, &mistakes))?;
-            Ok((read.cameras, Some(read.id)))
+            Ok(Wanted {
+                cameras: read.cameras,
+                active: Some(read.id),
+                number: read.number,
+            })
         }
     }
 }

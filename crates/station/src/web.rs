@@ -37,6 +37,7 @@ pub use recipes::USER;
 use refusal::Refusal;
 
 use crate::{
+    modbus::Modbus,
     recipes::Recipes,
     setup::Setup,
     state::{Camera, Cameras},
@@ -58,6 +59,7 @@ struct Site {
     setup: Option<Arc<Setup>>,
     access: Access,
     recipes: Option<Arc<Recipes>>,
+    modbus: Option<Arc<Modbus>>,
     address: SocketAddr,
     attempts: access::Attempts,
     live: live::Places,
@@ -83,6 +85,7 @@ pub async fn serve(
     cameras: Cameras,
     access: Access,
     setup: Option<Arc<Setup>>,
+    modbus: Option<Arc<Modbus>>,
 ) -> io::Result<()> {
     let address = crate::address::canonical(listener.local_addr()?);
     if access.token.is_none() && !address.ip().is_loopback() {
@@ -99,6 +102,7 @@ pub async fn serve(
         recipes: setup.as_ref().map(|setup| setup.recipes.clone()),
         setup,
         access,
+        modbus,
         address,
         attempts: access::Attempts::default(),
         live: live::places(),
@@ -141,6 +145,7 @@ fn router(site: Arc<Site>) -> Router {
         .route("/api/setup/cameras", get(setup::cameras))
         .route("/api/setup/drafts", get(setup::drafts).post(setup::begin))
         .nest("/api/setup/drafts/{id}", of_draft())
+        .route("/api/plc", get(api::plc))
         .route("/api/recipes", get(recipes::list))
         .route("/api/recipe", post(recipes::switch))
         .route("/live/{name}", get(live::live))

@@ -1,6 +1,9 @@
 //! A recipe: what a product changes in the settings of the cameras.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    ops::Range,
+    path::{Component, Path, PathBuf},
+};
 
 use toml::{
     Spanned,
@@ -10,11 +13,15 @@ use toml::{
 use super::{
     CameraConfig, Mistake,
     mistakes::{Mistakes, Purpose},
-    table::Table,
+    table::{Table, integer},
 };
 
 /// The largest recipe, bytes.
 pub const MOST_BYTES: u64 = 1 << 20;
+
+/// The key of the number by which a PLC asks for the recipe, and its range.
+const NUMBER: &str = "number";
+const NUMBERS: Range<u64> = 1..u16::MAX as u64;
 
 /// The tables of the analyzers.
 const ANALYZERS: [&str; 3] = ["pitch", "reference", "texture"];
@@ -36,6 +43,7 @@ pub fn read_recipe(
     if let Some(mut document) = super::document(text, &mut mistakes) {
         set_files(document.get_mut(), file, &mut mistakes);
         let mut table = Table::new(document.get_ref(), 0..0, "the recipe");
+        table.whole(NUMBER, NUMBERS, &mut mistakes);
         cameras = super::cameras(&mut table, Some(bases), &mut mistakes);
         table.finish(&mut mistakes);
         for base in bases {
@@ -54,6 +62,14 @@ pub fn read_recipe(
     } else {
         Err(mistakes)
     }
+}
+
+/// The number in the text of a recipe, by which a PLC asks for it; `None` if there is none that is good.
+pub fn number_of(text: &str) -> Option<u16> {
+    let (document, _) = DeTable::parse_recoverable(text);
+    let number = document.get_ref().get(NUMBER)?;
+    let number = integer(number.get_ref())?;
+    u16::try_from(number).ok().filter(|number| *number > 0)
 }
 
 /// Gives the elements of a recipe the files that belong to it: those that the recipe names without a folder, and models and

@@ -12,7 +12,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant, SystemTime},
 };
@@ -41,6 +41,7 @@ pub struct Machine {
     /// Numbers by outcome, in the order of [`Outcome::ALL`].
     outcomes: [AtomicU64; Outcome::ALL.len()],
     unanswered: Mutex<VecDeque<Unanswered>>,
+    enabled: AtomicBool,
 }
 
 /// A frame that has an outcome and gets no results, or a trigger that got no frame.
@@ -72,6 +73,7 @@ impl Machine {
             frames: Mutex::default(),
             outcomes: Default::default(),
             unanswered: Mutex::default(),
+            enabled: AtomicBool::new(true),
         });
         line.watch(&machine);
         machine
@@ -80,6 +82,16 @@ impl Machine {
     /// The line of the camera.
     pub fn line(&self) -> &Arc<Line> {
         &self.line
+    }
+
+    /// Whether the machine wants outcomes; without, outputs rest. True until somebody says otherwise.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.load(Relaxed)
+    }
+
+    /// The machine wants outcomes from now on, or does not.
+    pub fn set_enabled(&self, is_enabled: bool) {
+        self.enabled.store(is_enabled, Relaxed);
     }
 
     fn frames(&self) -> MutexGuard<'_, Frames> {

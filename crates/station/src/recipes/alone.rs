@@ -5,7 +5,7 @@ use std::path::Path;
 use gstinspectpublish::report::RecipeId;
 
 use super::{NO_NAME, Read, Recipes, folder::Folder, whole};
-use crate::config::{CameraConfig, Mistake, Purpose, is_name, read_recipe};
+use crate::config::{CameraConfig, Mistake, Purpose, is_name, number_of, read_recipe};
 
 impl Recipes {
     /// Reads a recipe, with the files that belong to it in the folder of its name beside it. `bases` are the cameras of the
@@ -37,7 +37,12 @@ impl Recipes {
         for camera in &mut cameras {
             camera.recipe = Some(id.clone());
         }
-        Ok(Read { id, cameras })
+        let number = number_of(&text);
+        Ok(Read {
+            id,
+            number,
+            cameras,
+        })
     }
 }
 

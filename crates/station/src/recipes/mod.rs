@@ -22,7 +22,7 @@ use serde::Serialize;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
-    config::{CameraConfig, Mistake, Purpose, is_name, read_recipe},
+    config::{CameraConfig, Mistake, Purpose, is_name, number_of, read_recipe},
     error,
 };
 pub use changes::{Action, Change};
@@ -56,6 +56,8 @@ pub struct Recipes {
 pub struct InForce {
     /// The recipe, as it was when it came into force; `None`: the cameras of the station's file run, or none does.
     pub active: Option<RecipeId>,
+    /// The number by which a PLC knows it; `None`: it has none.
+    pub number: Option<u16>,
     /// Why no camera runs: what is wrong with the recipe that was to be in force, and what to do.
     pub problem: Option<String>,
     /// A switch is being carried out.
@@ -72,6 +74,8 @@ pub struct Listed {
     pub name: String,
     /// Of its text and its files as they are now; empty if they cannot be read.
     pub hash: String,
+    /// The number by which a PLC asks for it; `None`: it has none.
+    pub number: Option<u16>,
     /// Whether it is the one in force.
     pub is_active: bool,
     /// Its mistakes, each with line and column.
@@ -82,6 +86,7 @@ pub struct Listed {
 struct Known {
     fingerprint: Fingerprint,
     hash: String,
+    number: Option<u16>,
     /// Checked with these cameras of the station's file.
     bases: Arc<Vec<CameraConfig>>,
     mistakes: Vec<String>,
@@ -91,6 +96,8 @@ struct Known {
 pub struct Read {
     /// Its name and hash.
     pub id: RecipeId,
+    /// The number by which a PLC asks for it.
+    pub number: Option<u16>,
     /// The cameras under this recipe.
     pub cameras: Vec<CameraConfig>,
 }
@@ -212,7 +219,12 @@ impl Recipes {
             ))
         })?;
         let cameras = self.cameras_of(&id, &text, purpose, &link)?;
-        Ok(Read { id, cameras })
+        let number = number_of(&text);
+        Ok(Read {
+            id,
+            number,
+            cameras,
+        })
     }
 
     fn link_for_cameras(&self, id: &RecipeId) -> io::Result<PathBuf> {
@@ -251,7 +263,12 @@ impl Recipes {
     pub fn read(&self, name: &str, purpose: Purpose) -> Result<Read, Vec<Mistake>> {
         let (id, text) = self.identify(name)?;
         let cameras = self.cameras_of(&id, &text, purpose, &self.folder.of_recipe(name))?;
-        Ok(Read { id, cameras })
+        let number = number_of(&text);
+        Ok(Read {
+            id,
+            number,
+            cameras,
+        })
     }
 
     /// The hash and the text of a recipe.
@@ -289,37 +306,51 @@ impl Recipes {
         let names = self.folder.names();
         lock(&self.known).retain(|name, _| names.contains(name));
         let listed = names.into_iter().map(|name| {
-            let (hash, mistakes) = self.known(&name);
+            let (hash, number, mistakes) = self.known(&name);
             Listed {
                 is_active: active.as_ref().is_some_and(|active| active.name == name),
                 name,
                 hash,
+                number,
                 mistakes,
             }
         });
         listed.collect()
     }
 
-    fn known(&self, name: &str) -> (String, Vec<String>) {
+    fn known(&self, name: &str) -> (String, Option<u16>, Vec<String>) {
         let (fingerprint, bases) = (self.folder.fingerprint(name), self.bases());
         if let Some(known) = lock(&self.known).get(name)
             && known.fingerprint == fingerprint
             && *known.bases == *bases
         {
-            return (known.hash.clone(), known.mistakes.clone());
+            return (known.hash.clone(), known.number, known.mistakes.clone());
         }
         let hash = self.hash(name).unwrap_or_default();
+        let number = self.number(name);
         let read = self.read(name, Purpose::Run);
         let mistakes = read.err().unwrap_or_default();
         let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         let known = Known {
             fingerprint,
             hash: hash.clone(),
+            number,
             bases,
             mistakes: mistakes.clone(),
         };
         lock(&self.known).insert(name.to_owned(), known);
-        (hash, mistakes)
+        (hash, number, mistakes)
+    }
+
+    fn number(&self, name: &str) -> Option<u16> {
+        number_of(&self.folder.text(name).ok()?)
+    }
+
+    /// The names of the recipes with this number: a PLC can ask for it if there is one.
+    pub fn with_number(&self, number: u16) -> Vec<String> {
+        let mut names = self.folder.names();
+        names.retain(|name| self.number(name) == Some(number));
+        names
     }
 
     /// The hash of a recipe's text and files as they are now.

@@ -47,15 +47,17 @@ impl Station {
         recipes.in_force().send_modify(|state| {
             state.is_busy = false;
             match &result {
-                Ok(active) => {
+                Ok((active, number)) => {
                     *state = InForce {
                         active: Some(active.clone()),
+                        number: *number,
                         ..InForce::default()
                     }
                 }
                 Err(why) => state.failed = Some(why.clone()),
             }
         });
+        let result = result.map(|(active, _)| active);
         let is_change = result.is_err() || result.as_ref().ok() != before.active.as_ref();
         if is_change {
             let milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
@@ -95,17 +97,21 @@ impl Station {
         recipes: &Arc<Recipes>,
         name: &str,
         before: &InForce,
-    ) -> Result<RecipeId, String> {
+    ) -> Result<(RecipeId, Option<u16>), String> {
         let (of_thread, to_read) = (recipes.clone(), name.to_owned());
         let read = move || of_thread.read_for_cameras(&to_read, Purpose::Run);
         let read = tokio::task::spawn_blocking(read).await;
         let read = read.map_err(|error| format!("the recipe cannot be read: {error}"))?;
-        let Read { id, cameras } = read.map_err(|mistakes| {
+        let Read {
+            id,
+            number,
+            cameras,
+        } = read.map_err(|mistakes| {
             let told = in_file(recipes, name, &mistakes).join("; ");
             format!("the recipe cannot be used, and all cameras are as before: {told}")
         })?;
         if before.active.as_ref() == Some(&id) {
-            return Ok(id);
+            return Ok((id, number));
         }
         let old = self.running().in_force.clone();
         let ordered = self.order(&cameras);
@@ -130,7 +136,7 @@ impl Station {
                 recipes.release_one(&id);
             }
         }
-        result.map(|()| id)
+        result.map(|()| (id, number))
     }
 
     /// Orders the settings of a recipe. Cameras that it does not have go on.

@@ -78,7 +78,7 @@ struct Judged {
 /// What is printed, and whether nothing is worse than before.
 fn tried(args: &Args) -> anyhow::Result<(String, bool)> {
     start_gstreamer()?;
-    let Read { id, cameras } = read(args)?;
+    let Read { id, cameras, .. } = read(args)?;
     let mut judged = Vec::new();
     for (camera, found) in frames(args, &cameras)? {
         let labels: Vec<Label> = found.iter().map(Found::label).collect();

@@ -27,6 +27,7 @@ use super::{
 use crate::{
     clock,
     machine::Outcome,
+    metrics,
     recorded::Recorded,
     state::{Camera, Command, Failure, LATENCY_BUCKETS, Request, Status},
 };
@@ -278,6 +279,17 @@ pub async fn command(
     }
 }
 
+/// `GET /api/plc`: the connections of PLCs, and which cameras they have enabled; null without `[modbus]`.
+pub async fn plc(State(site): State<Arc<Site>>) -> Json<Value> {
+    Json(site.modbus.as_ref().map_or(Value::Null, |modbus| {
+        json!({
+            "connections": modbus.numbers.connections.load(Relaxed),
+            "has_commands": modbus.has_commands(),
+            "cameras": modbus.shown(),
+        })
+    }))
+}
+
 /// `GET /healthz`: whether every camera runs.
 pub async fn health(State(site): State<Arc<Site>>) -> Result<&'static str, Refusal> {
     let recipes = site.recipes.as_ref();
@@ -303,8 +315,9 @@ pub async fn metrics(State(site): State<Arc<Site>>) -> impl IntoResponse {
         header::CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",
     )];
-    (
-        content_type,
-        crate::metrics::text(&cameras, site.recipes.as_deref()),
-    )
+    let mut text = metrics::text(&cameras, site.recipes.as_deref());
+    if let Some(modbus) = &site.modbus {
+        text += &metrics::of_plcs(modbus);
+    }
+    (content_type, text)
 }

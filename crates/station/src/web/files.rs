@@ -22,6 +22,7 @@ const FILES: &[(&str, &str)] = page![
     "dom.js",
     "icon.svg",
     "pictures.js",
+    "plc.js",
     "plots.js",
     "questions.js",
     "recipes.js",

@@ -37,6 +37,7 @@ pub async fn list(State(site): State<Arc<Site>>) -> Result<Json<Value>, Refusal>
         let listed = recipes.list();
         let InForce {
             active,
+            number: _,
             problem,
             is_busy,
             failed,

@@ -107,7 +107,8 @@ fn elsewhere_without_a_token_the_station_refuses_to_serve() {
             .await
             .expect("a port");
         let cameras = tokio::sync::watch::Sender::default();
-        let served = clinspect_station::web::serve(listener, cameras.subscribe(), open(), None);
+        let served =
+            clinspect_station::web::serve(listener, cameras.subscribe(), open(), None, None);
         tokio::time::timeout(Duration::from_secs(5), served).await
     });
     let error = error.expect("it serves: the network could read");

@@ -122,7 +122,7 @@ impl Station {
             Arc::new(Setup::new(file, None, recipes, station.list.subscribe()))
         };
         let setup = recipes.map(of_recipes);
-        let served = serve(listener, station.list.subscribe(), access, setup);
+        let served = serve(listener, station.list.subscribe(), access, setup, None);
         runtime.spawn(async move { served.await.expect("the server runs") });
         station.runtime = Some(runtime);
         station

@@ -12,6 +12,7 @@ mod check;
 mod controls;
 mod folder;
 mod formats;
+mod modbus;
 mod outcomes;
 mod process;
 mod recipes;
