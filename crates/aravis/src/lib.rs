@@ -1,7 +1,9 @@
-//! GenICam cameras (GigE Vision, USB3 Vision) through libaravis: which answer, and their exposure, gain and black level.
+//! GenICam cameras (GigE Vision, USB3 Vision) through libaravis: which answer, their exposure, gain and black
+//! level, and features by name.
 //!
 //! libaravis is loaded when it is first needed. Without it every function says so.
 
+mod alone;
 mod camera;
 mod library;
 

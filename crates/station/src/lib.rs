@@ -15,6 +15,7 @@ pub mod log;
 pub mod machine;
 pub mod metrics;
 pub mod mqtt;
+pub mod output;
 pub mod pictures;
 pub mod pipeline;
 pub mod pixel_format;

@@ -4,6 +4,7 @@ mod aravis;
 mod controls;
 mod folder;
 mod sent;
+mod trigger;
 
 use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed};
 
@@ -17,10 +18,11 @@ use crate::{
     state::{Camera, Trouble},
 };
 pub(crate) use aravis::NAME as GENICAM;
-pub use aravis::explained;
+pub use aravis::{explained, genicam};
 pub use controls::{Controls, set_controls};
 pub use folder::{description as folder_description, pictures, register};
 pub use sent::Sent;
+pub use trigger::trigger_by_software;
 
 /// The queue's name.
 pub const QUEUE: &str = "clinspect-input";

@@ -16,7 +16,8 @@ use tokio::sync::{mpsc as requests, oneshot};
 use crate::{
     config::CameraConfig,
     info,
-    machine::Line,
+    machine::{Line, Release},
+    output::{CameraLine, Output, Wire},
     pictures::{PictureSettings, Pictures, Worker},
     pipeline::{Changed, Learned, Outlets, Pipeline, Stopped},
     publishing::Publishers,
@@ -79,6 +80,9 @@ impl Supervisor {
             worker,
             recorder: None,
             publishers: Arc::new(Publishers::none(&camera)),
+            output: None,
+            release: None,
+            has_genicam: false,
             learned: Vec::new(),
             switch: None,
         };
@@ -133,6 +137,7 @@ impl Drop for Fault {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let text = "the station has a fault and no longer watches this camera; start it again";
+            self.0.machine.set_output(None);
             self.0.alarm(text.to_owned());
             let status = Status::Failed(Trouble::CameraLost, text.to_owned());
             self.0.set_status(status);
@@ -158,6 +163,10 @@ struct Run {
     worker: Worker,
     recorder: Option<Arc<Recorder>>,
     publishers: Arc<Publishers>,
+    output: Option<Arc<Output>>,
+    release: Option<Arc<Release>>,
+    /// Whether output and trigger have the camera of the pipeline.
+    has_genicam: bool,
     /// What was learned, and the settings at that time.
     learned: Vec<(Learned, CameraConfig)>,
     /// Somebody waits until frames are judged by the settings.
@@ -183,6 +192,9 @@ impl Run {
             }
             self.camera.counters.restarts.fetch_add(1, Relaxed);
         }
+        // Rest, before the end is told.
+        self.camera.machine.set_output(None);
+        self.output = None;
         info!("camera {}: stopped", self.camera.name);
     }
 
@@ -217,6 +229,7 @@ impl Run {
             // Before the pipeline stops, which takes long if the device hangs.
             self.camera.machine.abandon();
         }
+        self.take_genicam();
         if end != End::Failed {
             self.camera.set_status(Status::Starting);
         }
@@ -230,6 +243,9 @@ impl Run {
             End::Stop | End::Change => pipeline.end(),
         }
         self.camera.machine.abandon();
+        if let Some(output) = &self.output {
+            output.rest();
+        }
         self.publish_unanswered();
         self.publishers.count();
         pictures.clear();
@@ -240,6 +256,7 @@ impl Run {
         let outlets = self.outlets(pictures)?;
         self.camera.machine.set_settings(self.config.machine);
         self.camera.machine.set_recipe(&self.config.recipe);
+        self.answer_machine()?;
         let pipeline = Pipeline::build(&self.config, &self.camera, &outlets)?;
         for (learned, then) in self.learned() {
             pipeline.set_learned(learned, then, &self.config);
@@ -264,6 +281,74 @@ impl Run {
             publishers: self.publishers.clone(),
             recorder,
         })
+    }
+
+    /// The output and the trigger that the file asks for. They stay while pipelines start again.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    fn answer_machine(&mut self) -> Result<(), Stopped> {
+        let (name, machine) = (&self.camera.name, &self.camera.machine);
+        let no_thread = |why: std::io::Error| (Trouble::DeviceLost, why.to_string());
+        let alarm = || {
+            let camera = Arc::downgrade(&self.camera);
+            Box::new(move |text| {
+                if let Some(camera) = camera.upgrade() {
+                    camera.alarm(text);
+                }
+            })
+        };
+        let before = self.output.as_ref().map(|output| output.settings());
+        if before != self.config.output.as_ref() {
+            // The one before rests first: both may be the same line.
+            machine.set_output(None);
+            self.output = None;
+            let settings = self.config.output.clone();
+            let next = settings.map(|settings| Output::start(settings, name, alarm()));
+            self.output = next.transpose().map_err(no_thread)?.map(Arc::new);
+            machine.set_output(self.output.clone());
+            self.has_genicam = false;
+        }
+        if self.config.is_triggered_here() != self.release.is_some() {
+            let release = (self.config.is_triggered_here())
+                .then(|| Release::start(name, machine, alarm()))
+                .transpose();
+            self.release = release.map_err(no_thread)?.map(Arc::new);
+            machine.set_release(self.release.clone());
+            self.has_genicam = false;
+        }
+        Ok(())
+    }
+
+    /// Gives output and trigger the camera, as soon as the source is done with its settings.
+    fn give_genicam(&mut self, pipeline: &Pipeline) {
+        let Some(camera) = pipeline.genicam().filter(|_| !self.has_genicam) else {
+            return;
+        };
+        self.has_genicam = true;
+        if let Some(output) = &self.output
+            && let Wire::Camera { user_output, line } = &output.settings().wire
+        {
+            let line = CameraLine::new(camera.clone(), user_output, line.as_deref());
+            output.attach(Box::new(line));
+        }
+        if let Some(release) = &self.release {
+            let camera = camera.clone();
+            release.attach(Box::new(move || camera.execute("TriggerSoftware")));
+        }
+    }
+
+    /// Takes the camera away again, before it is closed. The output is at rest then, if the camera answers.
+    fn take_genicam(&mut self) {
+        self.has_genicam = false;
+        if let Some(release) = &self.release {
+            release.detach();
+        }
+        if let Some(output) = &self.output
+            && let Wire::Camera { .. } = output.settings().wire
+        {
+            output.detach();
+        }
     }
 
     /// What was learned under this recipe, as it is now: what was learned on another product, or before the recipe was
@@ -306,6 +391,7 @@ impl Run {
             self.beat();
             let wait = self.switch.as_ref().map_or(POLL, |_| SWITCH_POLL);
             pipeline.poll(wait, &self.camera)?;
+            self.give_genicam(pipeline);
             let watched = pipeline.watched();
             let is_running = watched.has_results();
             if is_running && *self.camera.status.borrow() != Status::Running {
@@ -469,7 +555,7 @@ impl Run {
                 }
                 continue;
             }
-            let name = &self.camera.name;
+            let name = self.camera.name.clone();
             let changed = pipeline.as_ref().map_or(Changed::NeedsStart, |pipeline| {
                 pipeline.change(&self.config, &config)
             });
@@ -485,6 +571,8 @@ impl Run {
                 .set_settings(PictureSettings::of(&config));
             self.camera.machine.set_settings(config.machine);
             self.config = config;
+            // At a new start this comes again.
+            self.answer_machine()?;
             if changed == Changed::Live {
                 info!("camera {name}: the new settings are in force; no frame was left out");
                 self.reply(Ok(()));

@@ -1,5 +1,6 @@
 //! GigE Vision and USB3 Vision cameras, through aravis' GStreamer element.
 
+use clinspect_aravis::Camera;
 use gst::{glib, prelude::*};
 
 use super::{Asked, Controls, QUEUE, Source, controls};
@@ -79,6 +80,14 @@ fn source(camera: &str) -> Result<gst::Element, glib::Error> {
     source.set_property("name", NAME);
     source.set_property("camera-name", camera);
     Ok(source)
+}
+
+/// The camera that the source holds open; `None` if it holds none. Once frames flow the source may answer late.
+pub fn genicam(bin: &gst::Bin) -> Option<Camera> {
+    let held = bin
+        .by_name(NAME)?
+        .property::<Option<glib::Object>>("camera");
+    Camera::of(&held?).ok()
 }
 
 /// [`CARRIERS`] with the size and the rate of `caps`.
