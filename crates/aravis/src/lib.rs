@@ -6,11 +6,13 @@
 mod alone;
 mod camera;
 mod library;
+mod patient;
 
 use std::sync::{Mutex, PoisonError};
 
 pub use camera::{Camera, Control, Value};
 use library::{Library, text};
+pub use patient::patient_source;
 
 /// A camera that answers.
 #[derive(Debug, Clone, PartialEq, Eq)]

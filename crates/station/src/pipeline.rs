@@ -161,7 +161,9 @@ impl Pipeline {
         if self.pipeline.set_state(gst::State::Ready).is_ok() {
             let _ = source::set_controls(&config.source, &self.source);
             self.genicam = source::genicam(&self.source).map(Arc::new);
-            if let Some(camera) = self.genicam.as_ref().filter(|_| config.is_triggered_here()) {
+            if config.is_triggered_here() {
+                let silent = || (Trouble::CameraLost, "the camera does not open".to_owned());
+                let camera = self.genicam.as_ref().ok_or_else(silent)?;
                 source::trigger_by_software(camera, &self.source)
                     .map_err(|why| (Trouble::SettingsRefused, why))?;
             }

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc as requests, oneshot};
 use crate::{
     config::CameraConfig,
     info,
-    machine::{Line, Release},
+    machine::{Line, Outcome, Release},
     output::{CameraLine, Output, Wire},
     pictures::{PictureSettings, Pictures, Worker},
     pipeline::{Changed, Learned, Outlets, Pipeline, Stopped},
@@ -151,6 +151,46 @@ enum End {
     Stop,
     Change,
     Failed,
+}
+
+/// A camera that the station triggers: it may be silent as long as nobody wants a frame.
+#[derive(Default)]
+struct Idle {
+    frames: u64,
+    /// Numbers without a frame, when the last frame came.
+    lost: u64,
+    /// When the camera answered last.
+    answered: Option<Instant>,
+}
+
+impl Idle {
+    /// Whether triggers got no frame for this long. A camera from which nobody wants a frame is asked whether it is there.
+    ///
+    /// # Errors
+    /// It does not answer.
+    fn is_broken(
+        &mut self,
+        pipeline: &Pipeline,
+        camera: &Camera,
+        limit: Duration,
+    ) -> Result<bool, Stopped> {
+        let frames = pipeline.watched().frames.load(Relaxed);
+        let lost = camera.machine.outcomes()[Outcome::Lost as usize];
+        if self.answered.is_none() || frames != self.frames {
+            (self.frames, self.lost) = (frames, lost);
+            self.answered = Some(Instant::now());
+        }
+        if pipeline.watched().silence() > limit && lost != self.lost {
+            return Ok(true);
+        }
+        let is_due = self.answered.is_none_or(|at| at.elapsed() > limit);
+        if let Some(genicam) = pipeline.genicam().filter(|_| is_due) {
+            let answer = genicam.text("TriggerMode");
+            answer.map_err(|why| (Trouble::CameraLost, why))?;
+            self.answered = Some(Instant::now());
+        }
+        Ok(false)
+    }
 }
 
 /// What the thread owns.
@@ -387,15 +427,25 @@ impl Run {
     fn watch(&mut self, pipeline: &mut Pipeline) -> Result<End, Stopped> {
         let mut numbers = Instant::now();
         let mut counted = (Instant::now(), 0);
+        let mut idle = Idle::default();
+        let mut is_described = false;
         loop {
             self.beat();
             let wait = self.switch.as_ref().map_or(POLL, |_| SWITCH_POLL);
             pipeline.poll(wait, &self.camera)?;
             self.give_genicam(pipeline);
             let watched = pipeline.watched();
-            let is_running = watched.has_results();
-            if is_running && *self.camera.status.borrow() != Status::Running {
-                self.recover(pipeline);
+            let has_results = watched.has_results();
+            // A camera that waits for the station's trigger sends nothing before.
+            let waits = self.config.is_triggered_here() && pipeline.genicam().is_some();
+            let is_running = has_results || waits;
+            let is_new = *self.camera.status.borrow() != Status::Running;
+            if has_results && (is_new || !is_described) {
+                self.describe(pipeline);
+                is_described = true;
+            }
+            if is_running && is_new {
+                self.recover();
             }
             let (silence, start) = (self.config.silence, self.config.start_timeout);
             let has_run = watched.frames.load(Relaxed) > 0;
@@ -407,7 +457,11 @@ impl Run {
                 (false, true) => start,
             };
             let silence = pipeline.watched().silence();
-            if silence > limit {
+            let is_silent = match waits {
+                true => idle.is_broken(pipeline, &self.camera, limit)?,
+                false => silence > limit,
+            };
+            if is_silent {
                 return Err(pipeline.silence());
             }
             if self.config.triggered && silence > TRIGGER_WAIT {
@@ -439,8 +493,15 @@ impl Run {
         self.beats.fetch_add(1, Relaxed);
     }
 
-    /// Frames come, at first or again.
-    fn recover(&mut self, pipeline: &Pipeline) {
+    /// Frames come, at first or again, or a trigger can be taken.
+    fn recover(&mut self) {
+        self.publishers.set_online(true);
+        self.camera.set_status(Status::Running);
+        self.reply(Ok(()));
+    }
+
+    /// Tells what inspects the frames, and what the camera sends.
+    fn describe(&self, pipeline: &Pipeline) {
         let device = pipeline.device();
         let on = device.as_deref().unwrap_or("an unknown device");
         info!(
@@ -453,10 +514,6 @@ impl Run {
         }
         let mut history = self.camera.history();
         (history.device, history.sent) = (device, sent);
-        drop(history);
-        self.publishers.set_online(true);
-        self.camera.set_status(Status::Running);
-        self.reply(Ok(()));
     }
 
     /// Publishes the outcomes of frames that got no results.

@@ -460,7 +460,7 @@ fn check_source(source: &Source, span: &Range<usize>, mistakes: &mut Mistakes<'_
         );
     }
     check_password("the source", text, span, mistakes);
-    let Err(error) = crate::source::bin(&source.without_controls()) else {
+    let Err(error) = crate::source::bin(&source.without_controls(), false) else {
         return;
     };
     let why = secrets::without_users(error.message());

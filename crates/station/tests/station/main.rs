@@ -12,6 +12,8 @@ mod check;
 mod controls;
 mod folder;
 mod formats;
+mod gpio;
+mod outputs;
 mod process;
 mod recipes;
 mod recordings;
