@@ -102,7 +102,7 @@ fn a_pulse_has_its_length_and_begins_at_its_time() {
 
 #[test]
 fn another_outcome_ends_a_pulse_at_once() {
-    let (output, fake, _told) = output(10_000, None);
+    let (output, fake, _told) = output(60_000, None);
     output.tell(&answer(Outcome::Pass));
     fake.wait_for(&[false, true]);
     output.tell(&answer(Outcome::Pass));
@@ -112,7 +112,7 @@ fn another_outcome_ends_a_pulse_at_once() {
 
 #[test]
 fn not_enabled_it_rests_at_once_and_acts_on_no_answer() {
-    let (output, fake, _told) = output(10_000, None);
+    let (output, fake, _told) = output(60_000, None);
     output.tell(&answer(Outcome::Pass));
     fake.wait_for(&[false, true]);
     output.set_enabled(false);
@@ -128,7 +128,7 @@ fn not_enabled_it_rests_at_once_and_acts_on_no_answer() {
 
 #[test]
 fn at_the_end_and_without_its_line_it_rests_in_the_middle_of_a_pulse() {
-    let (output, fake, _told) = output(10_000, None);
+    let (output, fake, _told) = output(60_000, None);
     output.tell(&answer(Outcome::Pass));
     fake.wait_for(&[false, true]);
     output.detach();
@@ -147,7 +147,7 @@ fn at_the_end_and_without_its_line_it_rests_in_the_middle_of_a_pulse() {
 
 #[test]
 fn a_line_that_cannot_be_set_has_one_alarm_and_gives_no_pulse_until_it_rested() {
-    let (output, fake, told) = output(10_000, None);
+    let (output, fake, told) = output(60_000, None);
     fake.fails.store(true, Relaxed);
     output.tell(&answer(Outcome::Pass));
     let limit = Duration::from_secs(10);
