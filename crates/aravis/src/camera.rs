@@ -1,13 +1,20 @@
 //! A camera that is open.
 
-use std::{ffi::CString, fmt, ptr};
+use std::{
+    ffi::CString,
+    fmt, ptr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use gst::{
     glib::{self, translate::*},
     prelude::*,
 };
 
-use crate::library::{Failure, Functions, Library, Object, text};
+use crate::{
+    alone,
+    library::{Failure, Functions, Library, Object, text},
+};
 
 /// What of a camera can be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,11 +48,20 @@ pub struct Value {
     pub most: f64,
 }
 
-/// A camera that is open. It is closed when the last that uses it is dropped.
+/// A camera that is open. It is closed when the last that uses it is dropped. Threads may share it: one call after the other
+/// goes to the camera.
 pub struct Camera {
     library: &'static Library,
     object: glib::Object,
+    /// Held during each call. All that use this camera share it.
+    alone: Arc<Mutex<()>>,
 }
+
+// SAFETY: GObject counts references atomically, and libaravis locks the registers of a device. It does not lock what it
+// keeps of the camera's description, so `alone` is held during each call.
+unsafe impl Send for Camera {}
+// SAFETY: as above; no method gives the object away.
+unsafe impl Sync for Camera {}
 
 impl Camera {
     /// Opens a camera by the name, the id or the address; the first one that answers if the name is empty.
@@ -64,7 +80,7 @@ impl Camera {
         }
         // SAFETY: arv_camera_new returns an object that belongs to the caller.
         let object = unsafe { from_glib_full(object) };
-        Ok(Self { library, object })
+        Ok(Self::new(library, object))
     }
 
     /// The camera that `aravissrc` holds in its property `camera`, from its state READY on.
@@ -78,8 +94,16 @@ impl Camera {
         if !is_camera {
             return Err(format!("{} is no camera of aravis", object.type_()));
         }
-        let object = object.clone();
-        Ok(Self { library, object })
+        Ok(Self::new(library, object.clone()))
+    }
+
+    fn new(library: &'static Library, object: glib::Object) -> Self {
+        let alone = alone::of(&object);
+        Self {
+            library,
+            object,
+            alone,
+        }
     }
 
     /// A control's value and range; `None` if the camera does not have it.
@@ -90,6 +114,7 @@ impl Camera {
         let Some(functions) = self.functions(control)? else {
             return Ok(None);
         };
+        let _alone = self.alone();
         let camera = self.pointer();
         // SAFETY: `camera` is an ArvCamera that outlives the call.
         let value = checked(|failure| unsafe { (functions.get)(camera, failure) })?;
@@ -108,6 +133,7 @@ impl Camera {
         let Some(functions) = self.functions(control)? else {
             return Err(format!("this camera has no {control} that can be set"));
         };
+        let _alone = self.alone();
         // SAFETY: the object is an ArvCamera that outlives the call.
         checked(|failure| unsafe { (functions.set)(self.pointer(), value, failure) })
     }
@@ -117,6 +143,7 @@ impl Camera {
     /// # Errors
     /// The camera does not answer; a sentence.
     pub fn pixel_formats(&self) -> Result<Vec<String>, String> {
+        let _alone = self.alone();
         let mut count = 0;
         // SAFETY: the object is an ArvCamera, and `count` outlives the call.
         let names = checked(|failure| unsafe {
@@ -144,14 +171,107 @@ impl Camera {
         let Some(functions) = functions else {
             return Ok(None);
         };
+        let _alone = self.alone();
         // SAFETY: the object is an ArvCamera that outlives the call.
         let has = checked(|failure| unsafe { (functions.is_available)(self.pointer(), failure) })?;
         Ok((has != 0).then_some(functions))
     }
 
+    /// Whether the camera has a feature now, by its name in the naming convention (SFNC).
+    ///
+    /// # Errors
+    /// The camera does not answer; a sentence.
+    pub fn has(&self, feature: &str) -> Result<bool, String> {
+        let feature = c_text(feature)?;
+        let _alone = self.alone();
+        // SAFETY: the object is an ArvCamera, the name ends with a zero byte, and both outlive the call.
+        let has = checked(|failure| unsafe {
+            (self.library.has_feature)(self.pointer(), feature.as_ptr(), failure)
+        })?;
+        Ok(has != 0)
+    }
+
+    /// Whether an enumeration has an entry now.
+    ///
+    /// # Errors
+    /// The camera has no such enumeration, or does not answer; a sentence.
+    pub fn has_entry(&self, feature: &str, entry: &str) -> Result<bool, String> {
+        let (feature, entry) = (c_text(feature)?, c_text(entry)?);
+        let _alone = self.alone();
+        // SAFETY: the object is an ArvCamera, both texts end with a zero byte, and all outlive the call.
+        let has = checked(|failure| unsafe {
+            let entry = entry.as_ptr();
+            (self.library.has_entry)(self.pointer(), feature.as_ptr(), entry, failure)
+        })?;
+        Ok(has != 0)
+    }
+
+    /// The entry of an enumeration, or a text.
+    ///
+    /// # Errors
+    /// The camera has no such feature, or does not answer; a sentence.
+    pub fn text(&self, feature: &str) -> Result<String, String> {
+        let feature = c_text(feature)?;
+        let _alone = self.alone();
+        // SAFETY: the object is an ArvCamera, the name ends with a zero byte, and both outlive the call.
+        let found = checked(|failure| unsafe {
+            (self.library.get_text)(self.pointer(), feature.as_ptr(), failure)
+        })?;
+        // SAFETY: the text is null, or belongs to the camera until the next call, which waits for the lock.
+        Ok(unsafe { text(found) }.unwrap_or_default())
+    }
+
+    /// Sets an enumeration to an entry, or a feature that is a text.
+    ///
+    /// # Errors
+    /// The camera has no such feature or entry, refuses it, or does not answer; a sentence.
+    pub fn set_text(&self, feature: &str, value: &str) -> Result<(), String> {
+        let (feature, value) = (c_text(feature)?, c_text(value)?);
+        let _alone = self.alone();
+        // SAFETY: the object is an ArvCamera, both texts end with a zero byte, and all outlive the call.
+        checked(|failure| unsafe {
+            let value = value.as_ptr();
+            (self.library.set_text)(self.pointer(), feature.as_ptr(), value, failure);
+        })
+    }
+
+    /// Sets a feature that is true or false.
+    ///
+    /// # Errors
+    /// The camera has no such feature, refuses it, or does not answer; a sentence.
+    pub fn set_boolean(&self, feature: &str, value: bool) -> Result<(), String> {
+        let feature = c_text(feature)?;
+        let _alone = self.alone();
+        // SAFETY: the object is an ArvCamera, the name ends with a zero byte, and both outlive the call.
+        checked(|failure| unsafe {
+            (self.library.set_boolean)(self.pointer(), feature.as_ptr(), value.into(), failure);
+        })
+    }
+
+    /// Carries out a command, such as `TriggerSoftware`.
+    ///
+    /// # Errors
+    /// The camera has no such command, or does not answer; a sentence.
+    pub fn execute(&self, command: &str) -> Result<(), String> {
+        let command = c_text(command)?;
+        let _alone = self.alone();
+        // SAFETY: the object is an ArvCamera, the name ends with a zero byte, and both outlive the call.
+        checked(|failure| unsafe {
+            (self.library.execute)(self.pointer(), command.as_ptr(), failure);
+        })
+    }
+
+    fn alone(&self) -> MutexGuard<'_, ()> {
+        self.alone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn pointer(&self) -> Object {
         self.object.as_ptr()
     }
+}
+
+fn c_text(text: &str) -> Result<CString, String> {
+    CString::new(text).map_err(|_| format!("{text:?} holds a zero byte; remove it"))
 }
 
 /// Calls a function that may fail, and makes a sentence of its error.

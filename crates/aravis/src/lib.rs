@@ -1,14 +1,18 @@
-//! GenICam cameras (GigE Vision, USB3 Vision) through libaravis: which answer, and their exposure, gain and black level.
+//! GenICam cameras (GigE Vision, USB3 Vision) through libaravis: which answer, their exposure, gain and black
+//! level, and features by name.
 //!
 //! libaravis is loaded when it is first needed. Without it every function says so.
 
+mod alone;
 mod camera;
 mod library;
+mod patient;
 
 use std::sync::{Mutex, PoisonError};
 
 pub use camera::{Camera, Control, Value};
 use library::{Library, text};
+pub use patient::patient_source;
 
 /// A camera that answers.
 #[derive(Debug, Clone, PartialEq, Eq)]

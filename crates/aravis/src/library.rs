@@ -23,6 +23,14 @@ type Get = unsafe extern "C" fn(Object, Failure) -> f64;
 type Set = unsafe extern "C" fn(Object, f64, Failure);
 type Bounds = unsafe extern "C" fn(Object, *mut f64, *mut f64, Failure);
 type Strings = unsafe extern "C" fn(Object, *mut c_uint, Failure) -> *mut *const c_char;
+/// With the name of a feature.
+type HasFeature = unsafe extern "C" fn(Object, *const c_char, Failure) -> glib::ffi::gboolean;
+type HasEntry =
+    unsafe extern "C" fn(Object, *const c_char, *const c_char, Failure) -> glib::ffi::gboolean;
+type GetText = unsafe extern "C" fn(Object, *const c_char, Failure) -> *const c_char;
+type SetText = unsafe extern "C" fn(Object, *const c_char, *const c_char, Failure);
+type SetBoolean = unsafe extern "C" fn(Object, *const c_char, glib::ffi::gboolean, Failure);
+type Execute = unsafe extern "C" fn(Object, *const c_char, Failure);
 
 /// The functions for a control of a camera.
 pub struct Functions {
@@ -48,6 +56,12 @@ pub struct Library {
     pub gain: Functions,
     /// Not in the first releases of 0.8.
     pub black_level: Option<Functions>,
+    pub has_feature: HasFeature,
+    pub has_entry: HasEntry,
+    pub get_text: GetText,
+    pub set_text: SetText,
+    pub set_boolean: SetBoolean,
+    pub execute: Execute,
     _file: File,
 }
 
@@ -79,6 +93,12 @@ impl Library {
                 exposure: functions(&file, "exposure_time")?,
                 gain: functions(&file, "gain")?,
                 black_level: functions(&file, "black_level").ok(),
+                has_feature: find(&file, "arv_camera_is_feature_available")?,
+                has_entry: find(&file, "arv_camera_is_enumeration_entry_available")?,
+                get_text: find(&file, "arv_camera_get_string")?,
+                set_text: find(&file, "arv_camera_set_string")?,
+                set_boolean: find(&file, "arv_camera_set_boolean")?,
+                execute: find(&file, "arv_camera_execute_command")?,
                 _file: file,
             })
         }

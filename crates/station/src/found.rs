@@ -184,7 +184,7 @@ mod tests {
         {
             assert_eq!(detail, "2 pictures");
             // The description leads to this folder, and to nothing else.
-            let bin = source::bin(&Source::Description(source)).expect("a source");
+            let bin = source::bin(&Source::Description(source), false).expect("a source");
             assert_eq!(bin.children().len(), 2, "{label}");
             let element = bin
                 .children()

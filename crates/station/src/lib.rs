@@ -16,6 +16,7 @@ pub mod machine;
 pub mod metrics;
 pub mod modbus;
 pub mod mqtt;
+pub mod output;
 pub mod pictures;
 pub mod pipeline;
 pub mod pixel_format;

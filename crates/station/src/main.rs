@@ -15,7 +15,7 @@ use clinspect_station::{
     error, info,
     machine::Line,
     modbus::Modbus,
-    mqtt,
+    mqtt, output,
     recipes::{Recipes, Switch},
     setup::Setup,
     source,
@@ -67,6 +67,15 @@ enum Command {
     Recipe(client::Args),
     /// Judges frames in a folder with a recipe, and exits with 1 if it judges one wrong that was judged right before
     Try(tried::Args),
+    /// Sets the outputs of a station that has ended to rest, and exits with 1 if one may still be active
+    Rest(RestArgs),
+}
+
+#[derive(clap::Args)]
+struct RestArgs {
+    /// The configuration
+    #[arg(value_name = "FILE", default_value = "/etc/clinspect-station.toml")]
+    file: PathBuf,
 }
 
 fn main() -> ExitCode {
@@ -74,6 +83,7 @@ fn main() -> ExitCode {
     match &args.command {
         Some(Command::Recipe(args)) => return client::run(args),
         Some(Command::Try(args)) => return tried::run(args),
+        Some(Command::Rest(args)) => return rest(args),
         None => {}
     }
     let config = match read(&args) {
@@ -153,6 +163,35 @@ fn check_recipes(config: &Config) -> bool {
         print(format_args!("{mistake}"));
     }
     mistakes.is_empty()
+}
+
+/// Sets every output of the file to rest.
+fn rest(args: &RestArgs) -> ExitCode {
+    let config = start_gstreamer().map(|()| Config::read_at_start(&args.file));
+    let config = match config {
+        Ok(Ok(config)) => config,
+        Ok(Err(mistakes)) => {
+            for mistake in mistakes {
+                error!("{}:{mistake}", args.file.display());
+            }
+            return CANNOT_RUN.into();
+        }
+        Err(why) => {
+            error!("{why:#}");
+            return CANNOT_RUN.into();
+        }
+    };
+    let mut code = ExitCode::SUCCESS;
+    for (camera, rests) in output::rest(&config.cameras) {
+        match rests {
+            Ok(()) => info!("camera {camera}: the output is at rest"),
+            Err(why) => {
+                error!("camera {camera}: the output may still be active: {why}");
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    code
 }
 
 /// Prints a line. The exit code says the result too, so a reader that has left, as `head` does, is no failure.

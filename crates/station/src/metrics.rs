@@ -109,6 +109,7 @@ pub fn text(cameras: &[Arc<Camera>], recipes: Option<&Recipes>) -> String {
     }
     results(&mut page, cameras);
     outcomes(&mut page, cameras);
+    outputs(&mut page, cameras);
     newest(&mut page, cameras);
     latency(&mut page, cameras);
     state(&mut page, cameras);
@@ -219,6 +220,17 @@ fn outcomes(page: &mut Page, cameras: &[Arc<Camera>]) {
     for camera in cameras {
         let late = camera.machine.outcomes()[Outcome::Late as usize];
         page.sample("", &[("camera", &camera.name)], late);
+    }
+}
+
+fn outputs(page: &mut Page, cameras: &[Arc<Camera>]) {
+    let help = "1 if outcomes reach the camera's output, 0 if its line cannot be set or the camera does not run.";
+    page.family("clinspect_output_in_force", "gauge", help);
+    for camera in cameras {
+        if let Some(in_force) = camera.machine.is_output_in_force() {
+            let value = u8::from(in_force.is_ok());
+            page.sample("", &[("camera", &camera.name)], value);
+        }
     }
 }
 

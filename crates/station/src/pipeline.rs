@@ -18,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clinspect_aravis::Camera as Genicam;
 use gst::prelude::*;
 
 use crate::{
@@ -60,6 +61,8 @@ pub struct Pipeline {
     warned: BTreeMap<String, String>,
     /// What the elements learned, until it is taken.
     learned: Vec<Learned>,
+    /// The camera of aravis that the source holds open.
+    genicam: Option<Arc<Genicam>>,
 }
 
 /// A property that an element learned from frames, at a command.
@@ -147,15 +150,23 @@ impl Pipeline {
             watched,
             warned: BTreeMap::new(),
             learned: Vec::new(),
+            genicam: None,
         })
     }
 
     /// Starts the frames; a failure comes as a message.
-    pub fn start(&self, config: &CameraConfig) -> Result<(), Stopped> {
+    pub fn start(&mut self, config: &CameraConfig) -> Result<(), Stopped> {
         // Before frames flow, so that the first is taken with these settings. A refusal comes again with the format, on
         // which the ranges depend, and only that one counts.
         if self.pipeline.set_state(gst::State::Ready).is_ok() {
             let _ = source::set_controls(&config.source, &self.source);
+            self.genicam = source::genicam(&self.source).map(Arc::new);
+            if config.is_triggered_here() {
+                let silent = || (Trouble::CameraLost, "the camera does not open".to_owned());
+                let camera = self.genicam.as_ref().ok_or_else(silent)?;
+                source::trigger_by_software(camera, &self.source)
+                    .map_err(|why| (Trouble::SettingsRefused, why))?;
+            }
         }
         match self.pipeline.set_state(gst::State::Playing) {
             Ok(_) => Ok(()),
@@ -170,6 +181,11 @@ impl Pipeline {
     pub fn is_playing(&self) -> bool {
         let (result, state, _) = self.pipeline.state(gst::ClockTime::ZERO);
         result.is_ok() && state == gst::State::Playing
+    }
+
+    /// The camera of aravis, once it sends frames or waits for a trigger: the source is done with its settings.
+    pub fn genicam(&self) -> Option<&Arc<Genicam>> {
+        self.genicam.as_ref().filter(|_| self.sent.has_begun())
     }
 
     /// What the camera was asked for and sends, and what becomes of it; `None` before the first frame.

@@ -4,6 +4,7 @@ mod aravis;
 mod controls;
 mod folder;
 mod sent;
+mod trigger;
 
 use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed};
 
@@ -17,10 +18,11 @@ use crate::{
     state::{Camera, Trouble},
 };
 pub(crate) use aravis::NAME as GENICAM;
-pub use aravis::explained;
+pub use aravis::{explained, genicam};
 pub use controls::{Controls, set_controls};
 pub use folder::{description as folder_description, pictures, register};
 pub use sent::Sent;
+pub use trigger::trigger_by_software;
 
 /// The queue's name.
 pub const QUEUE: &str = "clinspect-input";
@@ -83,11 +85,11 @@ pub struct Asked {
     pub place: Place,
 }
 
-/// A bin of the source's elements and the queue.
+/// A bin of the source's elements and the queue. A camera of aravis with a trigger (`is_triggered`) may pause.
 ///
 /// # Errors
 /// The description cannot be parsed, an element is missing, or there is no free output.
-pub fn bin(source: &Source) -> Result<gst::Bin, glib::Error> {
+pub fn bin(source: &Source, is_triggered: bool) -> Result<gst::Bin, glib::Error> {
     let bin = match source {
         Source::Description(description) => described(description)?,
         Source::Aravis {
@@ -95,7 +97,10 @@ pub fn bin(source: &Source) -> Result<gst::Bin, glib::Error> {
             pixel_format,
             caps,
             controls,
-        } => aravis::bin(camera, pixel_format.as_ref(), caps.as_ref(), *controls)?,
+        } => {
+            let element = aravis::source(camera, is_triggered)?;
+            aravis::bin(element, pixel_format.as_ref(), caps.as_ref(), *controls)?
+        }
     };
     let queue = bin
         .by_name(QUEUE)
@@ -299,7 +304,7 @@ mod tests {
                 caps: Some(caps.clone()),
                 controls: Controls::default(),
             };
-            let bin = bin(&source).expect("a source");
+            let bin = bin(&source, false).expect("a source");
             let children = bin.children();
             let find = |factory: &str| {
                 let is = |of: &&gst::Element| of.factory().is_some_and(|of| of.name() == factory);
@@ -330,7 +335,7 @@ mod tests {
             ("videotestsrc ! video/x-raw,format=YUY2", false),
         ] {
             let source = Source::Description(description.to_owned());
-            let bin = bin(&source).expect("a source");
+            let bin = bin(&source, false).expect("a source");
             let found = needs_unpack(&source, &bin, &accepted);
             assert_eq!(found, Ok(needs), "{description}");
         }
@@ -339,9 +344,8 @@ mod tests {
     #[test]
     fn frames_behind_every_source_are_bounded_by_count_and_bytes() {
         gst::init().unwrap_or_else(|error| eprintln!("{error}"));
-        let bin = bin(&Source::Description(
-            "videotestsrc ! video/x-raw,width=64".into(),
-        ));
+        let source = Source::Description("videotestsrc ! video/x-raw,width=64".into());
+        let bin = bin(&source, false);
         let queue = bin.expect("a source").by_name(QUEUE).expect("a queue");
         assert_eq!(queue.property::<u32>("max-size-buffers"), QUEUED_FRAMES);
         assert_eq!(queue.property::<u32>("max-size-bytes"), QUEUED_BYTES);

@@ -16,7 +16,8 @@ use tokio::sync::{mpsc as requests, oneshot};
 use crate::{
     config::CameraConfig,
     info,
-    machine::{Line, Trigger},
+    machine::{Line, Outcome, Release, Trigger},
+    output::{CameraLine, Output, Wire},
     pictures::{PictureSettings, Pictures, Worker},
     pipeline::{Changed, Learned, Outlets, Pipeline, Stopped},
     publishing::Publishers,
@@ -79,6 +80,9 @@ impl Supervisor {
             worker,
             recorder: None,
             publishers: Arc::new(Publishers::none(&camera)),
+            output: None,
+            release: None,
+            has_genicam: false,
             learned: Vec::new(),
             switch: None,
         };
@@ -133,6 +137,7 @@ impl Drop for Fault {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let text = "the station has a fault and no longer watches this camera; start it again";
+            self.0.machine.set_output(None);
             self.0.alarm(text.to_owned());
             let status = Status::Failed(Trouble::CameraLost, text.to_owned());
             self.0.set_status(status);
@@ -148,6 +153,47 @@ enum End {
     Failed,
 }
 
+/// A camera that the station triggers: it may be silent as long as nobody wants a frame.
+#[derive(Default)]
+struct Idle {
+    frames: u64,
+    /// Numbers without a frame, when the last frame came.
+    lost: u64,
+    /// When the camera answered last.
+    answered: Option<Instant>,
+}
+
+impl Idle {
+    /// Whether triggers got no frame for this long. A camera from which nobody wants a frame is asked whether it is there.
+    ///
+    /// # Errors
+    /// It does not answer.
+    fn is_broken(
+        &mut self,
+        pipeline: &Pipeline,
+        camera: &Camera,
+        limit: Duration,
+    ) -> Result<bool, Stopped> {
+        let frames = pipeline.watched().frames.load(Relaxed);
+        let lost = camera.machine.outcomes()[Outcome::Lost as usize];
+        if self.answered.is_none() || frames != self.frames {
+            (self.frames, self.lost) = (frames, lost);
+            self.answered = Some(Instant::now());
+        }
+        let is_asked = camera.machine.settings().trigger == Trigger::Software;
+        if is_asked && pipeline.watched().silence() > limit && lost != self.lost {
+            return Ok(true);
+        }
+        let is_due = self.answered.is_none_or(|at| at.elapsed() > limit);
+        if let Some(genicam) = pipeline.genicam().filter(|_| is_due) {
+            let answer = genicam.text("TriggerMode");
+            answer.map_err(|why| (Trouble::CameraLost, why))?;
+            self.answered = Some(Instant::now());
+        }
+        Ok(false)
+    }
+}
+
 /// What the thread owns.
 struct Run {
     camera: Arc<Camera>,
@@ -158,6 +204,10 @@ struct Run {
     worker: Worker,
     recorder: Option<Arc<Recorder>>,
     publishers: Arc<Publishers>,
+    output: Option<Arc<Output>>,
+    release: Option<Arc<Release>>,
+    /// Whether output and trigger have the camera of the pipeline.
+    has_genicam: bool,
     /// What was learned, and the settings at that time.
     learned: Vec<(Learned, CameraConfig)>,
     /// Somebody waits until frames are judged by the settings.
@@ -183,6 +233,9 @@ impl Run {
             }
             self.camera.counters.restarts.fetch_add(1, Relaxed);
         }
+        // Rest, before the end is told.
+        self.camera.machine.set_output(None);
+        self.output = None;
         info!("camera {}: stopped", self.camera.name);
     }
 
@@ -217,6 +270,7 @@ impl Run {
             // Before the pipeline stops, which takes long if the device hangs.
             self.camera.machine.abandon();
         }
+        self.take_genicam();
         if end != End::Failed {
             self.camera.set_status(Status::Starting);
         }
@@ -230,6 +284,9 @@ impl Run {
             End::Stop | End::Change => pipeline.end(),
         }
         self.camera.machine.abandon();
+        if let Some(output) = &self.output {
+            output.rest();
+        }
         self.publish_unanswered();
         self.publishers.count();
         pictures.clear();
@@ -240,6 +297,7 @@ impl Run {
         let outlets = self.outlets(pictures)?;
         self.camera.machine.set_settings(self.config.machine);
         self.camera.machine.set_recipe(&self.config.recipe);
+        self.answer_machine()?;
         let pipeline = Pipeline::build(&self.config, &self.camera, &outlets)?;
         for (learned, then) in self.learned() {
             pipeline.set_learned(learned, then, &self.config);
@@ -264,6 +322,74 @@ impl Run {
             publishers: self.publishers.clone(),
             recorder,
         })
+    }
+
+    /// The output and the trigger that the file asks for. They stay while pipelines start again.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    fn answer_machine(&mut self) -> Result<(), Stopped> {
+        let (name, machine) = (&self.camera.name, &self.camera.machine);
+        let no_thread = |why: std::io::Error| (Trouble::DeviceLost, why.to_string());
+        let alarm = || {
+            let camera = Arc::downgrade(&self.camera);
+            Box::new(move |text| {
+                if let Some(camera) = camera.upgrade() {
+                    camera.alarm(text);
+                }
+            })
+        };
+        let before = self.output.as_ref().map(|output| output.settings());
+        if before != self.config.output.as_ref() {
+            // The one before rests first: both may be the same line.
+            machine.set_output(None);
+            self.output = None;
+            let settings = self.config.output.clone();
+            let next = settings.map(|settings| Output::start(settings, name, alarm()));
+            self.output = next.transpose().map_err(no_thread)?.map(Arc::new);
+            machine.set_output(self.output.clone());
+            self.has_genicam = false;
+        }
+        if self.config.is_triggered_here() != self.release.is_some() {
+            let release = (self.config.is_triggered_here())
+                .then(|| Release::start(name, machine, alarm()))
+                .transpose();
+            self.release = release.map_err(no_thread)?.map(Arc::new);
+            machine.set_release(self.release.clone());
+            self.has_genicam = false;
+        }
+        Ok(())
+    }
+
+    /// Gives output and trigger the camera, as soon as the source is done with its settings.
+    fn give_genicam(&mut self, pipeline: &Pipeline) {
+        let Some(camera) = pipeline.genicam().filter(|_| !self.has_genicam) else {
+            return;
+        };
+        self.has_genicam = true;
+        if let Some(output) = &self.output
+            && let Wire::Camera { user_output, line } = &output.settings().wire
+        {
+            let line = CameraLine::new(camera.clone(), user_output, line.as_deref());
+            output.attach(Box::new(line));
+        }
+        if let Some(release) = &self.release {
+            let camera = camera.clone();
+            release.attach(Box::new(move || camera.execute("TriggerSoftware")));
+        }
+    }
+
+    /// Takes the camera away again, before it is closed. The output is at rest then, if the camera answers.
+    fn take_genicam(&mut self) {
+        self.has_genicam = false;
+        if let Some(release) = &self.release {
+            release.detach();
+        }
+        if let Some(output) = &self.output
+            && let Wire::Camera { .. } = output.settings().wire
+        {
+            output.detach();
+        }
     }
 
     /// What was learned under this recipe, as it is now: what was learned on another product, or before the recipe was
@@ -302,26 +428,28 @@ impl Run {
     fn watch(&mut self, pipeline: &mut Pipeline) -> Result<End, Stopped> {
         let mut numbers = Instant::now();
         let mut counted = (Instant::now(), 0);
-        let mut is_known = false;
+        let mut idle = Idle::default();
+        let mut is_described = false;
         loop {
             self.beat();
             let wait = self.switch.as_ref().map_or(POLL, |_| SWITCH_POLL);
             pipeline.poll(wait, &self.camera)?;
+            self.give_genicam(pipeline);
             let watched = pipeline.watched();
-            let is_judging = watched.has_results();
-            // No frame comes before the machine asks for one, and the machine does not ask before the camera runs.
-            let is_running = is_judging || (self.waits_for_triggers() && pipeline.is_playing());
-            let was_running = *self.camera.status.borrow() == Status::Running;
-            if is_judging && !(is_known && was_running) {
-                is_known = true;
-                self.identify(pipeline);
+            let has_results = watched.has_results();
+            let waits = self.waits_for_trigger(pipeline);
+            let is_running = has_results || waits;
+            let is_new = *self.camera.status.borrow() != Status::Running;
+            if has_results && (is_new || !is_described) {
+                self.describe(pipeline);
+                is_described = true;
             }
-            if is_running && !was_running {
+            if is_running && is_new {
                 self.recover();
             }
             let (silence, start) = (self.config.silence, self.config.start_timeout);
             let has_run = watched.frames.load(Relaxed) > 0;
-            let limit = match (is_judging, has_run) {
+            let limit = match (has_results, has_run) {
                 (true, _) => silence,
                 (false, false) => start,
                 // Since a switch. The line may stand.
@@ -329,11 +457,15 @@ impl Run {
                 (false, true) => start,
             };
             let watched = pipeline.watched().silence();
-            let silence = match is_running && self.waits_for_triggers() {
-                true => self.camera.machine.oldest().unwrap_or_default(),
-                false => watched,
+            let is_silent = match waits {
+                true => {
+                    let oldest = self.camera.machine.oldest();
+                    oldest.is_some_and(|age| age > limit)
+                        || idle.is_broken(pipeline, &self.camera, limit)?
+                }
+                false => watched > limit,
             };
-            if silence > limit {
+            if is_silent {
                 return Err(pipeline.silence());
             }
             if self.config.triggered && watched > TRIGGER_WAIT {
@@ -365,9 +497,13 @@ impl Run {
         self.beats.fetch_add(1, Relaxed);
     }
 
-    /// Whether the machine says when a frame is due.
-    fn waits_for_triggers(&self) -> bool {
-        self.config.machine.trigger != Trigger::Every
+    /// Whether the camera can take a trigger of the machine, and sends nothing before.
+    fn waits_for_trigger(&self, pipeline: &Pipeline) -> bool {
+        match self.config.machine.trigger {
+            Trigger::Every => false,
+            Trigger::Next => pipeline.is_playing(),
+            Trigger::Software => pipeline.genicam().is_some(),
+        }
     }
 
     /// The inspection runs, at first or again.
@@ -377,8 +513,8 @@ impl Run {
         self.reply(Ok(()));
     }
 
-    /// Tells what inspects the frames.
-    fn identify(&self, pipeline: &Pipeline) {
+    /// Tells what inspects the frames, and what the camera sends.
+    fn describe(&self, pipeline: &Pipeline) {
         let device = pipeline.device();
         let on = device.as_deref().unwrap_or("an unknown device");
         info!(
@@ -489,7 +625,7 @@ impl Run {
                 }
                 continue;
             }
-            let name = &self.camera.name;
+            let name = self.camera.name.clone();
             let changed = pipeline.as_ref().map_or(Changed::NeedsStart, |pipeline| {
                 pipeline.change(&self.config, &config)
             });
@@ -505,6 +641,8 @@ impl Run {
                 .set_settings(PictureSettings::of(&config));
             self.camera.machine.set_settings(config.machine);
             self.config = config;
+            // At a new start this comes again.
+            self.answer_machine()?;
             if changed == Changed::Live {
                 info!("camera {name}: the new settings are in force; no frame was left out");
                 self.reply(Ok(()));

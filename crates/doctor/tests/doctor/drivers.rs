@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    path::Path,
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -10,7 +9,7 @@ use std::{
 
 use clinspect_testkit::tools::{has_device, opencl_layer};
 
-use crate::stand::{DOCTOR, Stand, Told, compile};
+use crate::stand::{DOCTOR, Stand, Told};
 
 /// More than the probes of a healthy machine take.
 const LIMIT: &str = "--no-speed --limit 10";

@@ -6,7 +6,7 @@ use gstinspectpublish::report::RecipeId;
 use toml::de::DeValue;
 
 use crate::{
-    machine,
+    machine, output,
     pixel_format::{self, PixelFormat},
     recording, secrets,
     source::{Asked, Controls, Source},
@@ -15,7 +15,7 @@ use crate::{
 use super::{
     mistakes::Mistakes,
     nearest::nearest,
-    of_machine,
+    of_machine, output as of_output,
     properties::{self, Properties},
     table::Table,
 };
@@ -42,6 +42,8 @@ pub struct CameraConfig {
     pub triggered: bool,
     /// How the camera answers the machine.
     pub machine: machine::Settings,
+    /// The line that tells the machine which piece is good, if there is one.
+    pub output: Option<output::Settings>,
     /// Most live pictures per second.
     pub live_rate: f64,
     /// Pictures are made no wider, px.
@@ -123,6 +125,7 @@ pub(super) fn read(
     let picture_width = picture_width.map(|width| u32::try_from(width).unwrap_or(u32::MAX));
     let is_recipe = bases.is_some();
     let machine = of_machine::read(table, is_recipe, mistakes);
+    let output = of_output::read(table, is_recipe, mistakes);
     let mut element = |key, factory, reserved: &[_]| {
         // So a recipe leaves out an element that the station's file has.
         if base.is_some() && table.is_false(key) {
@@ -180,6 +183,13 @@ pub(super) fn read(
         // No frame is due at a time.
         camera.triggered |= machine.trigger != machine::Trigger::Every;
     }
+    set(&mut camera.output, output.map(Some));
+    if let Some(output) = &camera.output {
+        of_output::check(output, &camera.source, &camera.machine, table, mistakes);
+    }
+    if camera.is_triggered_here() {
+        of_machine::check_software(&camera.source, table, mistakes);
+    }
     set(&mut camera.live_rate, live_rate);
     set(&mut camera.picture_width, picture_width);
     set(&mut camera.unpack, unpack.map(Option::unwrap_or_default));
@@ -218,6 +228,7 @@ impl CameraConfig {
             start_timeout: Duration::from_secs(30),
             triggered: false,
             machine: machine::Settings::default(),
+            output: None,
             live_rate: 10.0,
             picture_width: 1280,
             unpack: Properties::default(),
@@ -230,6 +241,11 @@ impl CameraConfig {
             publish: Vec::new(),
             recording: None,
         }
+    }
+
+    /// Whether the station triggers the camera.
+    pub fn is_triggered_here(&self) -> bool {
+        self.machine.trigger == machine::Trigger::Software
     }
 
     /// A camera with the defaults, whose frames come from elsewhere.
@@ -447,7 +463,7 @@ fn check_source(source: &Source, span: &Range<usize>, mistakes: &mut Mistakes<'_
         );
     }
     check_password("the source", text, span, mistakes);
-    let Err(error) = crate::source::bin(&source.without_controls()) else {
+    let Err(error) = crate::source::bin(&source.without_controls(), false) else {
         return;
     };
     let why = secrets::without_users(error.message());

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::{mistakes::Mistakes, nearest::nearest, table::Table};
-use crate::machine::{OfNone, Settings, Trigger};
+use crate::{
+    machine::{OfNone, Settings, Trigger},
+    source::Source,
+};
 
 /// Longest deadline, and longest wait for the frame of a trigger, ms.
 const LONGEST_MS: u64 = 600_000;
@@ -44,6 +47,15 @@ pub(super) fn read(
     }
     table.finish(mistakes);
     Some(settings)
+}
+
+/// Only a camera of aravis takes a trigger of the station.
+pub(super) fn check_software(source: &Source, camera: &Table<'_, '_>, mistakes: &mut Mistakes<'_>) {
+    if !matches!(source, Source::Aravis { .. }) {
+        let text = "trigger = \"software\" needs a camera of aravis; set trigger = \"next-frame\" if something else triggers \
+                    the camera, or name the camera with aravis";
+        mistakes.add(&camera.place("machine"), text);
+    }
 }
 
 /// The value of a key that is one of several words.

@@ -216,6 +216,18 @@ impl Frames {
         abandoned
     }
 
+    pub fn is_armed(&self, sequence: u64) -> bool {
+        let armed = self.armed.as_ref();
+        armed.is_some_and(|armed| armed.sequence == sequence)
+    }
+
+    /// The camera could not be triggered.
+    pub fn lose_trigger(&mut self, sequence: u64, now: Instant) -> Vec<Closed> {
+        let lost = self.armed.take_if(|armed| armed.sequence == sequence);
+        let lost = lost.map(|record| self.lost_trigger(record, now));
+        lost.into_iter().collect()
+    }
+
     /// Returns the answers of frames that are late, and the trigger that got no frame in time.
     pub fn expire(&mut self, now: Instant) -> (Vec<Answer>, Vec<Closed>) {
         let is_due = |due: &Option<Instant>| due.is_some_and(|due| due <= now);

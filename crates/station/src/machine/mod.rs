@@ -5,6 +5,7 @@ mod frames;
 mod line;
 mod outcome;
 mod realtime;
+mod release;
 mod settings;
 mod tag;
 
@@ -19,12 +20,13 @@ use std::{
 
 use gstinspectpublish::report::{RecipeId, ReportedOutcome};
 
-use crate::clock;
+use crate::{clock, output::Output};
 use frames::{Closed, Frames, Record};
 pub use frames::{MOST_LOST, NotReady};
 pub use line::{Line, Sink};
 pub use outcome::{Answer, CLASSES, Finding, Outcome};
 pub use realtime::keep_times;
+pub use release::Release;
 pub use settings::{OfNone, Settings, Trigger};
 pub use tag::Tag;
 
@@ -41,7 +43,10 @@ pub struct Machine {
     /// Numbers by outcome, in the order of [`Outcome::ALL`].
     outcomes: [AtomicU64; Outcome::ALL.len()],
     unanswered: Mutex<VecDeque<Unanswered>>,
+    /// Whether the machine lets the camera drive its output.
     enabled: AtomicBool,
+    output: Mutex<Option<Arc<Output>>>,
+    release: Mutex<Option<Arc<Release>>>,
 }
 
 /// A frame that has an outcome and gets no results, or a trigger that got no frame.
@@ -74,6 +79,8 @@ impl Machine {
             outcomes: Default::default(),
             unanswered: Mutex::default(),
             enabled: AtomicBool::new(true),
+            output: Mutex::default(),
+            release: Mutex::default(),
         });
         line.watch(&machine);
         machine
@@ -82,16 +89,6 @@ impl Machine {
     /// The line of the camera.
     pub fn line(&self) -> &Arc<Line> {
         &self.line
-    }
-
-    /// Whether the machine wants outcomes; without, outputs rest. True until somebody says otherwise.
-    pub fn is_enabled(&self) -> bool {
-        self.enabled.load(Relaxed)
-    }
-
-    /// The machine wants outcomes from now on, or does not.
-    pub fn set_enabled(&self, is_enabled: bool) {
-        self.enabled.store(is_enabled, Relaxed);
     }
 
     fn frames(&self) -> MutexGuard<'_, Frames> {
@@ -123,6 +120,43 @@ impl Machine {
         self.frames().part = part;
     }
 
+    /// Whether the machine lets the camera drive its output; true at the start.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.load(Relaxed)
+    }
+
+    /// Not enabled, the output is at rest. Outcomes are given as before.
+    pub fn set_enabled(&self, enabled: bool) {
+        // While the output is locked, so that another one has the same.
+        let output = lock(&self.output);
+        self.enabled.store(enabled, Relaxed);
+        if let Some(output) = &*output {
+            output.set_enabled(enabled);
+        }
+    }
+
+    /// The output that the outcomes drive.
+    pub fn set_output(&self, output: Option<Arc<Output>>) {
+        let mut here = lock(&self.output);
+        if let Some(output) = &output {
+            output.set_enabled(self.is_enabled());
+        }
+        let before = std::mem::replace(&mut *here, output);
+        drop(here);
+        // Its end may take seconds, and must not hold up an answer.
+        drop(before);
+    }
+
+    /// Whether answers reach the line of the output; `None` without an output.
+    pub fn is_output_in_force(&self) -> Option<Result<(), String>> {
+        lock(&self.output).as_ref().map(|of| of.is_in_force())
+    }
+
+    /// What triggers the camera at [`Self::arm`].
+    pub fn set_release(&self, release: Option<Arc<Release>>) {
+        *lock(&self.release) = release;
+    }
+
     /// Frames that wait for their outcome, and triggers that wait for their frame.
     pub fn waiting(&self) -> usize {
         self.frames().waiting()
@@ -147,16 +181,35 @@ impl Machine {
     }
 
     /// Takes a trigger: the next frame that arrives belongs to it, and has the number that is returned. If none arrives in
-    /// time, the outcome of this number is `lost`.
+    /// time, the outcome of this number is `lost`. With [`Trigger::Software`] the camera is triggered; the call does not wait.
     ///
     /// # Errors
     /// The trigger is refused, and gets no number.
     pub fn arm(&self) -> Result<u64, NotReady> {
         let mut frames = self.frames();
         let (sequence, due) = frames.arm(Instant::now(), clock::even(), || self.line.next())?;
+        let is_own = frames.settings.trigger == Trigger::Software;
         drop(frames);
         self.line.expect(due);
+        if is_own {
+            match lock(&self.release).as_ref() {
+                Some(release) => release.fire(sequence),
+                None => self.lose_trigger(sequence),
+            }
+        }
         Ok(sequence)
+    }
+
+    /// Whether this trigger waits for its frame.
+    fn is_armed(&self, sequence: u64) -> bool {
+        self.frames().is_armed(sequence)
+    }
+
+    /// The camera could not be triggered, so no frame comes.
+    fn lose_trigger(&self, sequence: u64) {
+        let mut frames = self.frames();
+        let lost = frames.lose_trigger(sequence, Instant::now());
+        self.end(lost);
     }
 
     /// A frame has arrived from the source. Returns its number.
@@ -250,6 +303,11 @@ impl Machine {
 
     fn tell(&self, answer: &Answer) {
         self.outcomes[answer.outcome as usize].fetch_add(1, Relaxed);
+        if answer.is_asked_for
+            && let Some(output) = &*lock(&self.output)
+        {
+            output.tell(answer);
+        }
         self.line.tell(&self.camera, answer);
     }
 
@@ -263,4 +321,9 @@ impl Machine {
             part: record.part,
         }
     }
+}
+
+/// Locks, even if a thread panicked while it held the lock.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

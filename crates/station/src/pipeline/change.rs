@@ -80,8 +80,11 @@ impl Pipeline {
         same.overlay.clone_from(&old.overlay);
         (same.picture_width, same.live_rate) = (old.picture_width, old.live_rate);
         same.machine = old.machine;
+        same.output.clone_from(&old.output);
         (same.silence, same.start_timeout) = (old.silence, old.start_timeout);
-        if same != *old || !is_same_chain(old, new) {
+        // The camera changes its trigger at a start only.
+        let is_same_trigger = old.is_triggered_here() == new.is_triggered_here();
+        if same != *old || !is_same_trigger || !is_same_chain(old, new) {
             return None;
         }
         changes(&self.parts, old, new)

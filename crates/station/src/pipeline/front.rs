@@ -67,7 +67,7 @@ pub(super) fn open(config: &CameraConfig) -> Result<(gst::Bin, bool), Stopped> {
         let text = format!("the source is no pipeline: {error}");
         (Trouble::SettingsRefused, text)
     };
-    let source = source::bin(&config.source).map_err(refused)?;
+    let source = source::bin(&config.source, config.triggered).map_err(refused)?;
     let is_packed = config.unpack.get("packing").is_some_and(|of| of != "none");
     let needs_unpack =
         is_packed || source::needs_unpack(&config.source, &source, &accepted(config)?)?;

@@ -22,6 +22,7 @@ impl Pipeline {
     pub fn can_swap(&self, old: &CameraConfig, new: &CameraConfig) -> bool {
         let is_same_source = old.source == new.source
             && old.triggered == new.triggered
+            && old.is_triggered_here() == new.is_triggered_here()
             && old.unpack.get("packing") == new.unpack.get("packing");
         let takes = |config| accepted(config).ok();
         is_same_source && self.watched.has_results() && takes(old) == takes(new)

@@ -1,5 +1,6 @@
 //! GigE Vision and USB3 Vision cameras, through aravis' GStreamer element.
 
+use clinspect_aravis::Camera;
 use gst::{glib, prelude::*};
 
 use super::{Asked, Controls, QUEUE, Source, controls};
@@ -21,12 +22,12 @@ const CARRIERS: [(&str, &[&str]); 2] = [
 
 /// `aravissrc ! capsfilter ! capssetter ! queue`, without those that are not needed.
 pub(super) fn bin(
-    camera: &str,
+    source: gst::Element,
     asked: Option<&Asked>,
     caps: Option<&gst::Caps>,
     set: Controls,
 ) -> Result<gst::Bin, glib::Error> {
-    let mut elements = vec![source(camera)?];
+    let mut elements = vec![source];
     controls::prepare(&elements[0], set);
     let filter = match asked {
         // Each version of aravis has other names for the formats of cameras, and some have none. So a format that
@@ -74,11 +75,24 @@ fn make(factory: &str) -> Result<gst::Element, glib::Error> {
     element.map_err(|_| glib::Error::new(gst::ParseError::NoSuchElement, &missing))
 }
 
-fn source(camera: &str) -> Result<gst::Element, glib::Error> {
-    let source = make("aravissrc")?;
+/// The camera's element. With a trigger (`is_triggered`) it waits for frames without limit.
+pub(super) fn source(camera: &str, is_triggered: bool) -> Result<gst::Element, glib::Error> {
+    let source = match is_triggered {
+        true => clinspect_aravis::patient_source()
+            .map_err(|why| glib::Error::new(gst::ParseError::NoSuchElement, &why))?,
+        false => make("aravissrc")?,
+    };
     source.set_property("name", NAME);
     source.set_property("camera-name", camera);
     Ok(source)
+}
+
+/// The camera that the source holds open; `None` if it holds none. Once frames flow the source may answer late.
+pub fn genicam(bin: &gst::Bin) -> Option<Camera> {
+    let held = bin
+        .by_name(NAME)?
+        .property::<Option<glib::Object>>("camera");
+    Camera::of(&held?).ok()
 }
 
 /// [`CARRIERS`] with the size and the rate of `caps`.
@@ -106,7 +120,7 @@ fn carriers(caps: Option<&gst::Caps>) -> gst::Caps {
 /// The camera does not answer.
 pub(super) fn offered(camera: &str) -> Result<gst::Caps, Stopped> {
     let lacks = |error: glib::BoolError| (Trouble::SettingsRefused, error.message.into_owned());
-    let source = source(camera);
+    let source = source(camera, false);
     let source = source.map_err(|error| (Trouble::SettingsRefused, error.message().to_owned()))?;
     // No format passes this filter, so the element does not start the camera.
     let filter = gst::ElementFactory::make("capsfilter");

@@ -31,6 +31,11 @@ impl Sent {
         Self { pad, bytes }
     }
 
+    /// Whether the format of the frames is known.
+    pub fn has_begun(&self) -> bool {
+        self.pad.has_current_caps()
+    }
+
     /// What was asked, what comes, and what `unpack` makes of it. `None` before the first frame.
     pub fn sentence(&self, source: &Source, unpack: Option<&gst::Element>) -> Option<String> {
         let caps = self.pad.current_caps()?;

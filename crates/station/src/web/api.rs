@@ -114,6 +114,11 @@ pub fn summary(camera: &Camera) -> Value {
     summary["is_recording"] = camera.recordings().is_some().into();
     // The macro takes no longer list.
     summary["answer"] = json!(report.as_ref().and_then(|report| report.outcome.as_ref()));
+    summary["output"] = match camera.machine.is_output_in_force() {
+        None => Value::Null,
+        Some(Ok(())) => json!("in-force"),
+        Some(Err(why)) => json!(why),
+    };
     summary["recipe"] = json!(report.as_ref().and_then(|report| report.recipe.as_ref()));
     summary
 }

@@ -1,6 +1,6 @@
 //! Exposure, gain and black level of a GigE Vision camera: set at the start, changed while frames flow, refused.
 
-use std::{fs, process::Command};
+use std::fs;
 
 use clinspect_aravis::{Camera, Control};
 use clinspect_station::{
@@ -10,7 +10,7 @@ use clinspect_station::{
 };
 use clinspect_testkit::tools::{Sandbox, has_device};
 
-use crate::simulated::{Simulated, alone, station, visible};
+use crate::simulated::{Simulated, alone, inside, station};
 
 const NAME: &str = "Aravis-Fake-GV01";
 /// aravis' simulated camera with a black level from 0 to 255 and an exposure from 10 to 1000000 µs.
@@ -25,22 +25,14 @@ fn camera(controls: &str) -> String {
 
 /// What the camera has now: exposure, gain, black level. No station may run.
 fn in_camera() -> String {
-    let this = std::env::current_exe().unwrap();
-    let line = format!(
-        "exec {} --ignored --exact controls::inside --nocapture",
-        this.display()
-    );
-    let done = visible(&mut Command::new("setpriv"), &line)
-        .output()
-        .unwrap();
-    let text = String::from_utf8(done.stdout).unwrap();
+    let text = inside("controls::inside_controls");
     let told = text.lines().find_map(|line| line.strip_prefix("it has "));
     told.unwrap_or_else(|| panic!("{text}")).to_owned()
 }
 
 #[test]
 #[ignore = "in_camera runs it"]
-fn inside() {
+fn inside_controls() {
     let camera = Camera::open(NAME).unwrap();
     let of = |control| camera.get(control).unwrap().unwrap().value;
     let controls = [Control::Exposure, Control::Gain, Control::BlackLevel];

@@ -2,9 +2,11 @@
 
 use std::{
     fs::{self, File},
+    net::UdpSocket,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use clinspect_testkit::tools::{Sandbox, exists, skip};
@@ -12,6 +14,11 @@ use clinspect_testkit::tools::{Sandbox, exists, skip};
 use crate::process::{Station, program};
 
 const CAMERA: &str = "arv-fake-gv-camera-0.8";
+/// Mono8 in the pixel format naming convention.
+const MONO8: u32 = 0x0108_0001;
+/// Registers of the user output, of which the simulated camera knows nothing.
+const USER_OUTPUT_SELECTOR: u32 = 0x8000;
+const USER_OUTPUT_VALUE: u32 = 0x8004;
 /// UDP port of the GigE Vision control protocol.
 const CONTROL_PORT: u16 = 3956;
 
@@ -29,6 +36,11 @@ impl Simulated {
         let description = sandbox.path().join("camera.xml");
         fs::write(&description, describe(formats)).unwrap();
         Self::start_with(&["-g", description.to_str().unwrap()])
+    }
+
+    /// Starts a camera with a user output, and with a trigger by software. It takes 25 frames a second without one.
+    pub fn with_output(sandbox: &Sandbox) -> Self {
+        Self::with_formats(sandbox, &[("Mono8", MONO8)])
     }
 
     /// Starts a camera with these arguments.
@@ -81,7 +93,23 @@ fn describe(formats: &[(&str, u32)]) -> String {
         "PixelFormat",
         "AcquisitionMode",
         "PayloadSize",
+        "TriggerMode",
+        "TriggerSource",
+        "TriggerSoftware",
+        "UserOutputSelector",
+        "UserOutputValue",
     ];
+    let enumeration = |name: &str, entries: [&str; 2], address: u32| {
+        let entries = entries.iter().enumerate();
+        let entries = entries.map(|(value, name)| {
+            format!("<EnumEntry Name=\"{name}\"><Value>{value}</Value></EnumEntry>")
+        });
+        format!(
+            "<Enumeration Name=\"{name}\">{}<pValue>{name}Register</pValue></Enumeration>\n{}",
+            entries.collect::<String>(),
+            register(&format!("{name}Register"), address)
+        )
+    };
     let features = features.map(|name| format!("<pFeature>{name}</pFeature>"));
     [
         "<RegisterDescription ModelName=\"Fake\" VendorName=\"Aravis\" SchemaMajorVersion=\"1\" \
@@ -104,6 +132,20 @@ fn describe(formats: &[(&str, u32)]) -> String {
         command("AcquisitionStart", 1),
         command("AcquisitionStop", 0),
         register("Acquisition", 0x124),
+        enumeration("TriggerMode", ["Off", "On"], 0x300),
+        enumeration("TriggerSource", ["Line0", "Software"], 0x304),
+        "<Command Name=\"TriggerSoftware\"><pValue>Trigger</pValue><CommandValue>1</CommandValue></Command>\n"
+            .to_owned(),
+        register("Trigger", 0x30c),
+        enumeration(
+            "UserOutputSelector",
+            ["UserOutput0", "UserOutput1"],
+            USER_OUTPUT_SELECTOR,
+        ),
+        "<Boolean Name=\"UserOutputValue\"><pValue>UserOutput</pValue><OnValue>1</OnValue><OffValue>0</OffValue>\
+         </Boolean>\n"
+            .to_owned(),
+        register("UserOutput", USER_OUTPUT_VALUE),
         "<IntSwissKnife Name=\"PayloadSize\"><pVariable Name=\"W\">Width</pVariable><pVariable Name=\"H\">Height\
          </pVariable><pVariable Name=\"F\">PixelFormat</pVariable><Formula>W * H * ((F &gt;&gt; 16) &amp; 0xff) / 8\
          </Formula></IntSwissKnife>\n<Port Name=\"Device\"/>\n</RegisterDescription>\n"
@@ -116,6 +158,41 @@ fn describe(formats: &[(&str, u32)]) -> String {
 fn is_bound(port: u16) -> bool {
     let sockets = fs::read_to_string("/proc/net/udp").unwrap();
     sockets.contains(&format!(":{port:04X} "))
+}
+
+/// Reads the level of the camera's user output without the station: a packet READREG of GigE Vision, and its answer.
+/// `None` if the camera does not answer.
+pub fn user_output() -> Option<bool> {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let limit = Some(Duration::from_millis(500));
+    socket.set_read_timeout(limit).unwrap();
+    // Key, flag of a command that wants an answer, READREG, length, number of the request.
+    let mut packet = vec![0x42, 0x01, 0x00, 0x80, 0x00, 0x04, 0x00, 0x01];
+    packet.extend(USER_OUTPUT_VALUE.to_be_bytes());
+    socket.send_to(&packet, ("127.0.0.1", CONTROL_PORT)).ok()?;
+    let mut answer = [0; 64];
+    let length = socket.recv(&mut answer).ok()?;
+    // Status, READREG's answer, length, number of the request, value.
+    assert_eq!(answer[..8], [0, 0, 0, 0x81, 0, 4, 0, 1], "{answer:?}");
+    assert_eq!(length, 12);
+    Some(answer[11] == 1)
+}
+
+/// Runs an ignored test of this program in a process that sees the simulated camera. Returns what the test printed.
+#[track_caller]
+pub fn inside(test: &str) -> String {
+    let this = std::env::current_exe().unwrap();
+    let line = format!(
+        "exec {} --ignored --exact {test} --nocapture",
+        this.display()
+    );
+    let done = visible(&mut Command::new("setpriv"), &line).output();
+    let done = done.unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{text}{errors}");
+    assert!(text.contains("1 passed"), "{text}{errors}");
+    text
 }
 
 /// The right to use the simulated camera: one at a time, and tests/camera.rs takes the same lock. `None`, with a

@@ -1,0 +1,145 @@
+//! The table `[camera.output]`: the line that tells the machine which piece is good.
+
+use std::{ops::Range, time::Duration};
+
+use toml::de::DeValue;
+
+use super::{
+    mistakes::Mistakes,
+    of_machine::choice,
+    table::{Table, integer, wrong_type},
+};
+use crate::{
+    machine,
+    output::{GpioLine, Settings, Wire},
+    source::Source,
+};
+
+/// Longest pulse, ms.
+const LONGEST_PULSE_MS: u64 = 10_000;
+/// Longest time from the arrival of a frame to its pulse, ms.
+const LONGEST_DELAY_MS: u64 = 60_000;
+
+/// Reads the table, if there is one.
+pub(super) fn read(
+    camera: &mut Table<'_, '_>,
+    is_recipe: bool,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<Settings> {
+    let mut table = camera.table("output", mistakes)?;
+    if is_recipe {
+        let text = "output belongs to the line, not to a product; move it to the station's file";
+        mistakes.add(&camera.place("output"), text);
+    }
+    let wire = wire(&mut table, mistakes);
+    if let Some((active, span)) = table.string("active", mistakes)
+        && active != "pass"
+    {
+        let text = format!(
+            "active = {active:?}: an output that must be driven to reject lets pieces pass when the program or the PC dies; \
+             set active = \"pass\", and let the machine reject what gets no pulse"
+        );
+        mistakes.add(&span, text);
+    }
+    let mut milliseconds = |key, range: Range<u64>| {
+        let number = table.whole(key, range, mistakes);
+        number.map(Duration::from_millis)
+    };
+    let pulse = milliseconds("pulse-ms", 1..LONGEST_PULSE_MS);
+    let delay = milliseconds("delay-ms", 0..LONGEST_DELAY_MS);
+    table.finish(mistakes);
+    Some(Settings {
+        wire: wire?,
+        pulse: pulse.unwrap_or(Duration::from_millis(20)),
+        delay: delay.filter(|delay| !delay.is_zero()),
+    })
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Gpio,
+    CameraLine,
+}
+
+fn wire(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Option<Wire> {
+    if !table.has("kind") {
+        let text = "output has no kind; set kind = \"gpio\" (a line of this PC) or \"camera-line\" (an output of the camera)";
+        mistakes.add_missing(&table.span, text);
+    }
+    let kinds = [("gpio", Kind::Gpio), ("camera-line", Kind::CameraLine)];
+    match choice(table, "kind", &kinds, mistakes)? {
+        Kind::Gpio => {
+            let chip = table.string("chip", mistakes);
+            let inverted = table.boolean("inverted", mistakes);
+            Some(Wire::Gpio {
+                chip: chip.map_or("/dev/gpiochip0".into(), |(chip, _)| chip.into()),
+                line: gpio_line(table, mistakes)?,
+                is_inverted: inverted.unwrap_or(false),
+            })
+        }
+        Kind::CameraLine => {
+            let output = table.string("user-output", mistakes);
+            let line = table.string("line", mistakes);
+            Some(Wire::Camera {
+                user_output: output.map_or("UserOutput0".to_owned(), |(output, _)| output),
+                line: line.map(|(line, _)| line),
+            })
+        }
+    }
+}
+
+/// A line of the chip by its number or its name.
+fn gpio_line(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Option<GpioLine> {
+    let Some(value) = table.value("line") else {
+        let text = "output has no line; set line to the number or the name that gpioinfo prints";
+        mistakes.add_missing(&table.span, text);
+        return None;
+    };
+    let number = integer(value.get_ref()).and_then(|number| u32::try_from(number).ok());
+    match (value.get_ref(), number) {
+        (_, Some(number)) => Some(GpioLine::Number(number)),
+        (DeValue::String(name), _) if !name.is_empty() => Some(GpioLine::Name(name.to_string())),
+        _ => {
+            let wanted = "the number of the line, from 0, or its name in quotes";
+            wrong_type("line", wanted, value, mistakes);
+            None
+        }
+    }
+}
+
+/// Notes what does not fit the rest of the camera.
+pub(super) fn check(
+    settings: &Settings,
+    source: &Source,
+    machine: &machine::Settings,
+    camera: &Table<'_, '_>,
+    mistakes: &mut Mistakes<'_>,
+) {
+    let place = camera.place("output");
+    if matches!(settings.wire, Wire::Camera { .. }) && !matches!(source, Source::Aravis { .. }) {
+        let text = "kind = \"camera-line\" needs a camera of aravis; set kind = \"gpio\", or name the camera with aravis";
+        mistakes.add(&place, text);
+    }
+    let Some(delay) = settings.delay else {
+        return;
+    };
+    let delay_ms = delay.as_millis();
+    match machine.deadline {
+        Some(deadline) if deadline <= delay => {}
+        Some(deadline) => mistakes.add(
+            &place,
+            format!(
+                "delay-ms = {delay_ms} is shorter than deadline-ms = {} of [camera.machine]: a piece would be at the output \
+                 before its outcome is known; set delay-ms to that or more",
+                deadline.as_millis()
+            ),
+        ),
+        None => mistakes.add(
+            &place,
+            format!(
+                "delay-ms = {delay_ms} needs deadline-ms in [camera.machine], or an outcome may come after its piece; set \
+                 deadline-ms to {delay_ms} or less"
+            ),
+        ),
+    }
+}

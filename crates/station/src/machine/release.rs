@@ -1,0 +1,142 @@
+//! The thread that triggers a camera for the machine, so that nobody waits for the camera.
+
+use std::{
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use super::Machine;
+
+/// Triggers the camera once. May take seconds if the camera does not answer.
+pub type Trigger = Box<dyn FnMut() -> Result<(), String> + Send>;
+/// Gets a sentence for people.
+type Alarm = Box<dyn Fn(String) + Send>;
+
+/// Longest wait until the camera is given back: the time after which libaravis gives a camera up.
+const BACK_LIMIT: Duration = Duration::from_secs(5);
+
+/// Triggers a camera, in a thread of its own.
+pub struct Release(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    trigger: Option<Trigger>,
+    /// The number that waits for the camera.
+    wanted: Option<u64>,
+    /// The thread has the trigger.
+    is_busy: bool,
+    is_over: bool,
+}
+
+impl Release {
+    /// Starts the thread of a camera. The camera comes by [`Self::attach`].
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start(camera: &str, machine: &Arc<Machine>, alarm: Alarm) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let of_thread = shared.clone();
+        let machine = Arc::downgrade(machine);
+        let thread = std::thread::Builder::new().name(format!("{camera} trigger"));
+        thread.spawn(move || of_thread.run(&machine, &alarm))?;
+        Ok(Self(shared))
+    }
+
+    /// How the camera is triggered from now on.
+    pub fn attach(&self, trigger: Trigger) {
+        self.0.state().trigger = Some(trigger);
+    }
+
+    /// Takes the camera away. Waits until a trigger that is on its way is done, for 5 s at most.
+    pub fn detach(&self) {
+        let mut state = self.0.state();
+        state.trigger = None;
+        let changed = &self.0.changed;
+        let waited = changed.wait_timeout_while(state, BACK_LIMIT, |state| state.is_busy);
+        // The thread may have put it back meanwhile.
+        waited.unwrap_or_else(PoisonError::into_inner).0.trigger = None;
+    }
+
+    /// Triggers the camera for this number. Does not wait.
+    pub(super) fn fire(&self, sequence: u64) {
+        self.0.state().wanted = Some(sequence);
+        self.0.changed.notify_all();
+    }
+}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        self.0.state().is_over = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, machine: &Weak<Machine>, alarm: &Alarm) {
+        while let Some((sequence, trigger)) = self.next() {
+            let Some(machine) = machine.upgrade() else {
+                return;
+            };
+            let fired = match trigger {
+                // Its time may be over: the frame would be of another piece.
+                Some(mut trigger) => {
+                    let fired = match machine.is_armed(sequence) {
+                        true => trigger(),
+                        false => Ok(()),
+                    };
+                    self.put_back(trigger);
+                    fired
+                }
+                // That has an alarm of its own.
+                None => {
+                    machine.lose_trigger(sequence);
+                    continue;
+                }
+            };
+            if let Err(why) = fired {
+                machine.lose_trigger(sequence);
+                alarm(format!(
+                    "the camera cannot be triggered: {why}; frame {sequence} is lost"
+                ));
+            }
+        }
+    }
+
+    /// Waits for a number; `None` at the end.
+    fn next(&self) -> Option<(u64, Option<Trigger>)> {
+        let mut state = self.state();
+        loop {
+            if state.is_over {
+                return None;
+            }
+            if let Some(sequence) = state.wanted.take() {
+                let trigger = state.trigger.take();
+                state.is_busy = trigger.is_some();
+                return Some((sequence, trigger));
+            }
+            let woken = self.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn put_back(&self, trigger: Trigger) {
+        let mut state = self.state();
+        state.is_busy = false;
+        // Another one may have come.
+        state.trigger.get_or_insert(trigger);
+        drop(state);
+        self.changed.notify_all();
+    }
+}

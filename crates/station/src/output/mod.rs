@@ -1,0 +1,359 @@
+//! An output that tells the machine which piece is good: a pulse for each `pass`, rest for all else.
+
+mod camera_line;
+mod gpio;
+mod rest;
+mod timing;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+pub use camera_line::CameraLine;
+pub use gpio::Gpio;
+pub use rest::rest;
+use timing::Timing;
+
+use crate::machine::Answer;
+
+/// Pause between two attempts to set an output that could not be set.
+const RETRY: Duration = Duration::from_millis(200);
+/// Least time between two alarms for pulses that were left out.
+const TELL: Duration = Duration::from_secs(1);
+/// Longest wait until the output is at rest and its line is given back: the time after which libaravis gives a camera up.
+const REST_LIMIT: Duration = Duration::from_secs(5);
+
+/// What the table `[camera.output]` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// What is set.
+    pub wire: Wire,
+    /// Length of a pulse.
+    pub pulse: Duration,
+    /// From the arrival of a frame to its pulse; `None`: the pulse comes with the outcome.
+    pub delay: Option<Duration>,
+}
+
+/// What an output sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wire {
+    /// A line of this PC.
+    Gpio {
+        /// The chip's device.
+        chip: PathBuf,
+        /// The line of the chip.
+        line: GpioLine,
+        /// Active is low.
+        is_inverted: bool,
+    },
+    /// An output of the camera, which must be one of aravis.
+    Camera {
+        /// An entry of `UserOutputSelector`.
+        user_output: String,
+        /// An entry of `LineSelector` that is connected to the user output at the start.
+        line: Option<String>,
+    },
+}
+
+/// A line of a chip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GpioLine {
+    /// Its number, from 0.
+    Number(u32),
+    /// Its name.
+    Name(String),
+}
+
+/// Something that is active or at rest.
+pub trait Line: Send {
+    /// Sets it. May take seconds if a camera does not answer.
+    ///
+    /// # Errors
+    /// It cannot be set, and its level is not known; a sentence. The next call tries again from the start.
+    fn set(&mut self, is_active: bool) -> Result<(), String>;
+}
+
+/// Gets a sentence for people.
+pub type Alarm = Box<dyn Fn(String) + Send>;
+
+/// An output with its thread, which alone sets the line. It is at rest until the first answer, and when this is dropped.
+pub struct Output {
+    settings: Settings,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    timing: Timing,
+    /// A line to take, or to give the one back that there is.
+    next_line: Option<Option<Box<dyn Line>>>,
+    /// Whether the thread has a line, or is to take one.
+    has_line: bool,
+    is_enabled: bool,
+    has_overflowed: bool,
+    is_over: bool,
+    /// Why the line cannot be set.
+    trouble: Option<String>,
+}
+
+impl Output {
+    /// Starts the thread. A line of this PC is at rest soon after; a camera's line comes by [`Self::attach`].
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start(settings: Settings, camera: &str, alarm: Alarm) -> std::io::Result<Self> {
+        let gpio: Option<Box<dyn Line>> = match &settings.wire {
+            Wire::Gpio {
+                chip,
+                line,
+                is_inverted,
+            } => Some(Box::new(Gpio::new(chip, line, *is_inverted))),
+            Wire::Camera { .. } => None,
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                timing: Timing::new(&settings),
+                has_line: gpio.is_some(),
+                next_line: gpio.map(Some),
+                is_enabled: true,
+                has_overflowed: false,
+                is_over: false,
+                trouble: None,
+            }),
+            changed: Condvar::new(),
+        });
+        let driver = Driver {
+            shared: shared.clone(),
+            line: None,
+            level: None,
+            retry: None,
+            missed: 0,
+            told: None,
+            alarm,
+        };
+        let thread = std::thread::Builder::new().name(format!("{camera} output"));
+        thread.spawn(move || driver.run())?;
+        Ok(Self { settings, shared })
+    }
+
+    /// What the file says of it.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Takes an answer. Neither waits for the line nor for its time. If too many answers wait, the output rests until the
+    /// next answer, with an alarm.
+    pub fn tell(&self, answer: &Answer) {
+        let mut state = self.shared.state();
+        if !state.is_enabled || !state.has_line || state.trouble.is_some() {
+            return;
+        }
+        if !state.timing.add(answer) {
+            state.timing.clear();
+            state.has_overflowed = true;
+        }
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// Not enabled, the output is at rest at once, and answers are not acted on.
+    pub fn set_enabled(&self, is_enabled: bool) {
+        self.shared.state().is_enabled = is_enabled;
+        if !is_enabled {
+            self.rest();
+        }
+    }
+
+    /// Rest at once; answers that wait for their time are forgotten.
+    pub fn rest(&self) {
+        self.shared.state().timing.clear();
+        self.shared.changed.notify_all();
+    }
+
+    /// Gives the output its line, which is set to rest.
+    pub fn attach(&self, line: Box<dyn Line>) {
+        let mut state = self.shared.state();
+        state.timing.clear();
+        state.next_line = Some(Some(line));
+        state.has_line = true;
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// Sets the line to rest and takes it away. Waits until this is done, for 5 s at most.
+    pub fn detach(&self) {
+        let mut state = self.shared.state();
+        state.timing.clear();
+        state.next_line = Some(None);
+        self.wait_for_rest(state);
+    }
+
+    /// Whether answers reach the line.
+    ///
+    /// # Errors
+    /// A sentence: there is no line now, or it cannot be set.
+    pub fn is_in_force(&self) -> Result<(), String> {
+        let state = self.shared.state();
+        match &state.trouble {
+            Some(why) => Err(why.clone()),
+            None if !state.has_line => Err("the camera does not run".to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    fn wait_for_rest(&self, state: MutexGuard<'_, State>) {
+        self.shared.changed.notify_all();
+        let changed = &self.shared.changed;
+        // A line that cannot be set has its alarm.
+        let _ = changed.wait_timeout_while(state, REST_LIMIT, |state| state.has_line);
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.is_over = true;
+        self.wait_for_rest(state);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the thread owns.
+struct Driver {
+    shared: Arc<Shared>,
+    line: Option<Box<dyn Line>>,
+    /// As it was set; `None`: not known.
+    level: Option<bool>,
+    /// When to try again.
+    retry: Option<Instant>,
+    /// Pulses that were left out, and have no alarm yet.
+    missed: usize,
+    /// When an alarm was last raised for what was left out.
+    told: Option<Instant>,
+    alarm: Alarm,
+}
+
+/// What the thread does next.
+enum Task {
+    Set(bool),
+    TakeLine(Option<Box<dyn Line>>),
+    Tell(String),
+    End,
+}
+
+impl Driver {
+    fn run(mut self) {
+        loop {
+            match self.next_task() {
+                Task::Set(is_active) => self.set(is_active),
+                Task::TakeLine(line) => self.take_line(line),
+                Task::Tell(text) => (self.alarm)(text),
+                Task::End => break self.take_line(None),
+            }
+        }
+    }
+
+    /// Waits for something to do.
+    fn next_task(&mut self) -> Task {
+        let shared = self.shared.clone();
+        let mut state = shared.state();
+        loop {
+            if state.is_over {
+                state.next_line = None;
+                return Task::End;
+            }
+            if let Some(line) = state.next_line.take() {
+                return Task::TakeLine(line);
+            }
+            let now = Instant::now();
+            let level = state.timing.level(now);
+            self.missed += level.missed;
+            let is_due = self.retry.is_none_or(|retry| retry <= now);
+            if self.line.is_some() && self.level != Some(level.is_active) && is_due {
+                return Task::Set(level.is_active);
+            }
+            // Telling may take long, and must not make a pulse longer.
+            let may_tell = !level.is_active && self.told.is_none_or(|told| now >= told + TELL);
+            if may_tell && (state.has_overflowed || self.missed > 0) {
+                self.told = Some(now);
+            }
+            if may_tell && std::mem::take(&mut state.has_overflowed) {
+                let text = "too many answers wait for the output; it is at rest, and the pieces of these answers get no pulse";
+                return Task::Tell(text.to_owned());
+            }
+            if may_tell && self.missed > 0 {
+                let missed = std::mem::take(&mut self.missed);
+                let text = format!(
+                    "pulses left out because their time was over: {missed}; see what holds up this PC or the camera's \
+                     network"
+                );
+                return Task::Tell(text);
+            }
+            let next = state.timing.next().into_iter().chain(self.retry).min();
+            let changed = &shared.changed;
+            state = match next {
+                Some(next) => {
+                    let woken = changed.wait_timeout(state, next.saturating_duration_since(now));
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// After a failure only rest is tried, until that succeeds: [`Output::tell`] takes no answers meanwhile.
+    fn set(&mut self, is_active: bool) {
+        let Some(line) = &mut self.line else {
+            return;
+        };
+        match line.set(is_active) {
+            Ok(()) => {
+                (self.level, self.retry) = (Some(is_active), None);
+                if self.shared.state().trouble.take().is_some() {
+                    (self.alarm)("the output can be set again and is in force".to_owned());
+                }
+            }
+            Err(why) => {
+                (self.level, self.retry) = (None, Some(Instant::now() + RETRY));
+                let mut state = self.shared.state();
+                state.timing.clear();
+                let is_new = state.trouble.replace(why.clone()).is_none();
+                drop(state);
+                if is_new {
+                    (self.alarm)(format!(
+                        "the output cannot be set: {why}; it gives no pulse until it can be set to rest"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Sets the line before to rest, and takes another one.
+    fn take_line(&mut self, line: Option<Box<dyn Line>>) {
+        if self.line.is_some() && self.level != Some(false) {
+            self.set(false);
+        }
+        (self.level, self.retry) = (None, None);
+        self.line = line;
+        let mut state = self.shared.state();
+        state.trouble = None;
+        // Another one may have come meanwhile.
+        state.has_line = self.line.is_some() || matches!(state.next_line, Some(Some(_)));
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests;

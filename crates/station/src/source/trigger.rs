@@ -1,0 +1,54 @@
+//! A GenICam camera that takes a frame at each command of the station.
+
+use clinspect_aravis::Camera;
+use gst::prelude::*;
+
+use super::aravis;
+
+/// The triggers that release one frame, in the order of preference: not every camera has the first.
+const SELECTORS: [&str; 3] = ["FrameStart", "FrameBurstStart", "AcquisitionStart"];
+
+/// Lets the camera of `bin`, which has not started, wait for the command `TriggerSoftware`.
+///
+/// # Errors
+/// The camera has no such trigger, or does not answer; a sentence.
+pub fn trigger_by_software(camera: &Camera, bin: &gst::Bin) -> Result<(), String> {
+    let told = |why: String| format!("trigger = \"software\": {why}");
+    let features = features(camera).map_err(told)?;
+    let Some(element) = bin.by_name(aravis::NAME) else {
+        return Ok(());
+    };
+    // The source sets a frame rate at the start, which switches triggers off, and these features after that.
+    let before = element.property::<Option<String>>("features");
+    let all = before.into_iter().chain([features]);
+    element.set_property("features", all.collect::<Vec<_>>().join(" "));
+    Ok(())
+}
+
+/// As `arv_camera_set_trigger` does, in the form of the property `features`.
+fn features(camera: &Camera) -> Result<String, String> {
+    for needed in ["TriggerMode", "TriggerSource", "TriggerSoftware"] {
+        if !camera.has(needed)? {
+            return Err(format!(
+                "this camera has no {needed}; trigger it by a line, and set trigger = \"next-frame\""
+            ));
+        }
+    }
+    let mut features = Vec::new();
+    if camera.has("AcquisitionFrameRateEnable")? {
+        features.push("AcquisitionFrameRateEnable=false".to_owned());
+    }
+    if camera.has("TriggerSelector")? {
+        let mut chosen = None;
+        for selector in SELECTORS {
+            if camera.has_entry("TriggerSelector", selector)? {
+                features.push(format!("TriggerSelector={selector} TriggerMode=Off"));
+                chosen = chosen.or(Some(selector));
+            }
+        }
+        let chosen = chosen.ok_or("this camera has no trigger that releases one frame")?;
+        features.push(format!("TriggerSelector={chosen}"));
+    }
+    features.push("TriggerMode=On TriggerSource=Software".to_owned());
+    Ok(features.join(" "))
+}

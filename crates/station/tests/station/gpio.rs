@@ -1,0 +1,149 @@
+//! An output of this PC, on lines that the kernel simulates (gpio-sim). Needs root and a kernel with this module.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use clinspect_station::output::{Gpio, GpioLine, Line};
+use clinspect_testkit::tools::{Sandbox, has_device, skip_for_kernel};
+
+use crate::process::{Station, live_camera, program};
+
+const CONFIGFS: &str = "/sys/kernel/config/gpio-sim";
+
+/// A chip of two lines that ends with the test. The second is named OUT1.
+struct Chip {
+    folder: PathBuf,
+    device: PathBuf,
+    /// Where the kernel shows the lines.
+    bank: PathBuf,
+}
+
+impl Chip {
+    /// `None`, with a reason, if this kernel simulates no lines.
+    fn new(name: &str) -> Option<Self> {
+        let _ = Command::new("modprobe").arg("gpio-sim").output();
+        if !Path::new(CONFIGFS).is_dir() {
+            let _ = Command::new("mount")
+                .args(["-t", "configfs", "none", "/sys/kernel/config"])
+                .output();
+        }
+        let folder = Path::new(CONFIGFS).join(format!("{name}-{}", std::process::id()));
+        let bank = folder.join("bank0");
+        if fs::create_dir(&folder)
+            .and_then(|()| fs::create_dir(&bank))
+            .is_err()
+        {
+            skip_for_kernel(
+                "the kernel simulates no GPIO lines: module gpio-sim with configfs, as root",
+            );
+            return None;
+        }
+        fs::write(bank.join("num_lines"), "2").unwrap();
+        fs::create_dir(bank.join("line1")).unwrap();
+        fs::write(bank.join("line1/name"), "OUT1").unwrap();
+        fs::write(folder.join("live"), "1").unwrap();
+        let read = |path: PathBuf| fs::read_to_string(path).unwrap().trim().to_owned();
+        let chip = read(bank.join("chip_name"));
+        let device = read(folder.join("dev_name"));
+        Some(Self {
+            bank: Path::new("/sys/devices/platform").join(device).join(&chip),
+            device: Path::new("/dev").join(chip),
+            folder,
+        })
+    }
+
+    /// The level of the wire.
+    fn is_high(&self, line: u32) -> bool {
+        let file = self.bank.join(format!("sim_gpio{line}/value"));
+        fs::read_to_string(file).unwrap().trim() == "1"
+    }
+
+    #[track_caller]
+    fn wait_for(&self, line: u32, is_high: bool) {
+        let until = Instant::now() + Duration::from_secs(30);
+        while self.is_high(line) != is_high {
+            assert!(Instant::now() < until, "line {line} is not {is_high}");
+            sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Chip {
+    fn drop(&mut self) {
+        let _ = fs::write(self.folder.join("live"), "0");
+        for part in ["bank0/line1", "bank0", ""] {
+            let _ = fs::remove_dir(self.folder.join(part));
+        }
+    }
+}
+
+#[test]
+fn line_by_number_and_by_name_is_set_and_read_back() {
+    let Some(chip) = Chip::new("lines") else {
+        return;
+    };
+    let by_number = GpioLine::Number(0);
+    let mut line = Gpio::new(&chip.device, &by_number, false);
+    for is_active in [false, true, false] {
+        line.set(is_active).unwrap();
+        assert_eq!(chip.is_high(0), is_active);
+    }
+    let by_name = GpioLine::Name("OUT1".to_owned());
+    let mut inverted = Gpio::new(&chip.device, &by_name, true);
+    for is_active in [false, true, false] {
+        inverted.set(is_active).unwrap();
+        assert_eq!(chip.is_high(1), !is_active, "active is low");
+    }
+    // It belongs to the first.
+    let taken = Gpio::new(&chip.device, &by_number, false).set(true);
+    let why = taken.unwrap_err();
+    assert!(why.contains("gpioinfo shows"), "{why}");
+    let missing = GpioLine::Name("OUT9".to_owned());
+    let why = Gpio::new(&chip.device, &missing, false)
+        .set(true)
+        .unwrap_err();
+    assert!(why.contains("has no line \"OUT9\""), "{why}");
+}
+
+#[test]
+fn a_chip_that_is_not_there_is_told() {
+    let number = GpioLine::Number(0);
+    let why = Gpio::new(Path::new("/dev/no-gpiochip"), &number, false).set(false);
+    let why = why.unwrap_err();
+    assert!(why.starts_with("/dev/no-gpiochip: "), "{why}");
+}
+
+#[test]
+fn line_of_a_station_pulses_for_pass_rests_at_the_end_and_after_a_kill_by_the_command() {
+    let Some(chip) = Chip::new("station") else {
+        return;
+    };
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-gpio");
+    let camera = live_camera("left", "black", "pitch-x = 16, min-contrast = 0")
+        + &format!(
+            "output = {{ kind = \"gpio\", chip = \"{}\", line = \"OUT1\", pulse-ms = 10000 }}\n",
+            chip.device.display()
+        );
+    let station = Station::start(&sandbox, &camera);
+    chip.wait_for(1, true);
+    station.end("TERM");
+    assert!(!chip.is_high(1));
+
+    let station = Station::start(&sandbox, &camera);
+    let file = station.file.clone();
+    chip.wait_for(1, true);
+    station.end("KILL");
+    let after = chip.is_high(1);
+    println!("after a kill in a pulse the line is active: {after}");
+    let done = Command::new(program()).arg("rest").arg(file).status();
+    assert!(done.unwrap().success());
+    assert!(!chip.is_high(1));
+}
