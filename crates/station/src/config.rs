@@ -6,6 +6,7 @@ mod mistakes;
 mod mqtt;
 mod nearest;
 mod of_machine;
+mod of_repeats;
 mod properties;
 mod recipe;
 mod table;

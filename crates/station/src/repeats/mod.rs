@@ -1,7 +1,7 @@
 //! Defects of a web that repeat with a period along it: a damaged roller leaves a mark at the same place across, once each
 //! turn. docs/semantics.md defines a row.
 //!
-//! No clock and no lock: [`watch`] gives the marks and tells the rows.
+//! A [`Finder`] has no clock and no lock; [`Watch`] gives it a camera's defects and tells what it finds.
 
 mod chance;
 mod lanes;
@@ -9,6 +9,7 @@ mod limits;
 mod row;
 mod search;
 mod settings;
+mod watch;
 
 use std::collections::VecDeque;
 
@@ -16,6 +17,7 @@ use lanes::{Lanes, Mark};
 pub use limits::{Limits, MOST_PER_KM};
 pub use row::Row;
 pub use settings::Settings;
+pub use watch::Watch;
 
 /// Most rows of a web that are kept. The oldest that has ended goes first; if none has ended, no further row is found.
 const MOST_ROWS: usize = 32;

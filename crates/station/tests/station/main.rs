@@ -16,6 +16,7 @@ mod process;
 mod recipes;
 mod recordings;
 mod reload;
+mod repeats;
 mod set_up;
 mod simulated;
 mod systemd;
