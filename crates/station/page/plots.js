@@ -5,6 +5,8 @@ import { clock, countsText, draw, make, number, table } from "./dom.js";
 
 const MAX_CLASSES = 6;
 const TOP = 6;
+/// Half the width of the ring around a defect that repeats.
+const RING = 9;
 /// Room for the labels; grows with the size of letters.
 let LEFT = 0;
 let BOTTOM = 0;
@@ -215,8 +217,7 @@ const periodText = (of) => (of.period_m == null ? `${number(of.period_lines)} li
 /// "26 % from the left, from 12.31 m to 15.45 m"
 function placesText(of) {
   const first = of.places[0];
-  const across = of.places.map((place) => 100 * place.across);
-  const [left, right] = [Math.min(...across), Math.max(...across)].map((share) => number(share));
+  const [left, right] = of.across.map((share) => number(100 * share));
   const metres = (line) => (line * of.period_m) / of.period_lines;
   const along = (line) => (first.metres == null ? `line ${number(line)}` : `${number(metres(line), 2)} m`);
   return `${left === right ? left : `${left} to ${right}`} % from the left, from ${along(of.first_line)} to ${along(of.last_line)}`;
@@ -225,16 +226,19 @@ function placesText(of) {
 /// "Repeat: 6 times, every 0.628 m, 26 % from the left, from 12.31 m to 15.45 m"
 const repeatText = (of) => `${of.is_active ? "Repeat" : "Ended repeat"}: ${number(of.count)} times, every ${periodText(of)}, ${placesText(of)}`;
 
-/// The marks of a repeat, connected, with its period and count.
-function repeatedRow(points, of, width) {
-  const line = [...points].sort((a, b) => a[0] - b[0]);
-  const [x, y] = line.at(-1) ?? [0, 0];
-  const end = x > width / 2;
+/// The defects of a repeat, circled and connected, with count and period. A bar stands for those of a wide damage.
+function repeatedRow(of, xOf, yOf, width) {
+  const [top, bottom] = of.across.map(yOf);
+  const isWide = bottom - top > 2 * RING;
+  const points = of.places.map((place) => [xOf(place), isWide ? (top + bottom) / 2 : yOf(place.across)].map((at) => at.toFixed(1)));
+  const [x, y] = points.at(-1);
+  const height = isWide ? bottom - top : 2 * RING;
+  const ring = ([cx, cy]) => draw("rect", { x: cx - RING, y: cy - height / 2, width: 2 * RING, height, rx: RING });
   return draw("g", { class: of.is_active ? "repeat" : "repeat ended" },
     draw("title", {}, repeatText(of)),
-    draw("polyline", { points: line.map((at) => at.map((value) => value.toFixed(1)).join()).join(" ") }),
-    line.map(([cx, cy]) => draw("circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: 9 })),
-    draw("text", { x, y: y < 40 ? y + 24 : y - 14, "text-anchor": end ? "end" : "start" }, `${number(of.count)} times, every ${periodText(of)}`));
+    draw("polyline", { points: points.map((at) => at.join()).join(" ") }),
+    points.map(ring),
+    draw("text", { x, y: y < 40 ? Number(y) + 24 : y - 14, "text-anchor": x > width / 2 ? "end" : "start" }, `${number(of.count)} times, every ${periodText(of)}`));
 }
 
 /// Where on the web the defects are: along it to the right, across it downwards. Repeats are connected.
@@ -271,7 +275,7 @@ export class RollPlot extends Plot {
     const scale = (width - LEFT - 16) / (last - first);
     const x = (of) => LEFT + 8 + (at(of) - first) * scale;
     const y = (of) => TOP + of.across * (bottom - TOP);
-    parts.push(...repeats.map((of) => repeatedRow(of.places.map((place) => [x(place), y(place)]), of, width)));
+    parts.push(...repeats.map((of) => repeatedRow(of, x, (across) => y({ across }), width)));
     for (const of of marks) {
       const r = Math.min(7, 3 + Math.sqrt(of.area) / 8);
       parts.push(shape(index(of), x(of), y(of), r));

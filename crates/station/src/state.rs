@@ -250,9 +250,11 @@ pub struct RollRepeat {
     /// Period, count and place.
     #[serde(flatten)]
     pub repeat: ReportedRepeat,
+    /// Middles of the leftmost and the rightmost defect, 0 (left edge) to 1 (right edge).
+    pub across: [f64; 2],
     /// Whether further defects are expected.
     pub is_active: bool,
-    /// The newest of its defects.
+    /// The newest of its defects, one for each turn.
     pub places: Vec<RollPlace>,
 }
 

@@ -26,9 +26,11 @@ pub struct Row {
     pub first: f64,
     /// Place of the last mark, lines.
     pub last: f64,
+    /// Place of the last part of the last mark, lines.
+    end: f64,
     /// Whether further marks are expected.
     pub is_active: bool,
-    /// The newest marks: line and place across, px.
+    /// The newest marks in their order along the web, one for each turn: line and place across, px.
     pub places: VecDeque<[f64; 2]>,
 }
 
@@ -48,6 +50,11 @@ impl Row {
             across: [across; 2],
             first: lines().fold(f64::INFINITY, f64::min),
             last: lines().fold(f64::NEG_INFINITY, f64::max),
+            end: found
+                .marks
+                .iter()
+                .map(|mark| mark.last)
+                .fold(f64::NEG_INFINITY, f64::max),
             is_active: true,
             places: places.collect(),
         }
@@ -58,15 +65,14 @@ impl Row {
         (left - limits.across..=right + limits.across).contains(&across)
     }
 
-    /// Takes a mark if it is one of this row.
+    /// Takes a mark if it is one of this row, or a part of its last one.
     pub(super) fn take(&mut self, line: f64, across: f64, limits: &Limits) -> bool {
         if !self.is_at(across, limits) {
             return false;
         }
-        let Some(turns) = turns(line - self.last, self.period, limits) else {
-            return false;
-        };
-        if turns >= 1.0 {
+        let turns = turns(line - self.last, self.period, limits);
+        let is_part = line - self.end < limits.gap;
+        if let Some(turns) = turns.filter(|turns| *turns >= 1.0) {
             let period = (line - self.last) / turns;
             self.period += WEIGHT * (period - self.period);
             self.count += 1;
@@ -76,8 +82,12 @@ impl Row {
             if left == right {
                 self.across = [across; 2];
             }
+            self.places.push_back([line, across]);
+            self.keep_places();
+        } else if !is_part {
+            return false;
         }
-        self.keep_place(line, across);
+        self.end = self.end.max(line);
         true
     }
 
@@ -105,20 +115,21 @@ impl Row {
                 .map(|mark| mark.line)
                 .fold(self.first, f64::min);
             self.last = self.last.max(newest.line);
+            let between = found.marks.iter().map(|mark| [mark.line, mark.across]);
+            self.places.extend(between);
+            let places = self.places.make_contiguous();
+            places.sort_by(|[a, _], [b, _]| a.total_cmp(b));
+            self.keep_places();
         } else {
             return false;
         }
-        for mark in found.marks.iter().rev() {
-            self.keep_place(mark.line, mark.across);
-        }
+        self.end = self.end.max(newest.last);
         true
     }
 
-    fn keep_place(&mut self, line: f64, across: f64) {
-        self.places.push_back([line, across]);
-        if self.places.len() > KEPT_PLACES {
-            self.places.pop_front();
-        }
+    fn keep_places(&mut self) {
+        let more = self.places.len().saturating_sub(KEPT_PLACES);
+        self.places.drain(..more);
     }
 
     /// Ends the row if the web has passed too many turns without a mark; true if it ends now.

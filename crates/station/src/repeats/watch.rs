@@ -65,7 +65,10 @@ impl Watch {
             match news {
                 News::Found(row) => {
                     camera.counters.repeats.fetch_add(1, Relaxed);
-                    camera.alarm(web.scale.alarm(row));
+                    // The same strip may show that the row is wider.
+                    let rows = web.finder.rows().iter();
+                    let now = rows.rev().find(|other| other.id == row.id);
+                    camera.alarm(web.scale.alarm(now.unwrap_or(row)));
                 }
                 News::Ended(row) => {
                     let place = web.scale.place(row);
@@ -204,6 +207,7 @@ impl Scale {
         });
         RollRepeat {
             repeat: self.reported(row),
+            across: row.across.map(|across| self.share(across)),
             is_active: row.is_active,
             places: places.collect(),
         }

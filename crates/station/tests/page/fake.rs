@@ -322,6 +322,7 @@ fn repeat() -> RollRepeat {
             first_line: 1200.0,
             last_line: 4340.0,
         },
+        across: [0.25; 2],
         is_active: true,
         places: places.collect(),
     }
