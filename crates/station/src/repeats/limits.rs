@@ -11,7 +11,7 @@ const LEAST_TOLERANCE: f64 = 2.0;
 /// Least distance across that counts as the same place, px.
 const LEAST_ACROSS: f64 = 2.0;
 /// Rows by chance on a kilometre that are accepted.
-pub const MOST_PER_KM: f64 = 0.01;
+const MOST_PER_KM: f64 = 0.01;
 /// Lines of a kilometre, if the size of a pixel is not known: 0.1 mm each.
 const LINES_PER_KM: f64 = 1e7;
 /// Longest gap between the parts of one mark, m and lines.

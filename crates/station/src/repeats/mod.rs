@@ -14,7 +14,7 @@ mod watch;
 use std::collections::VecDeque;
 
 use lanes::{Lanes, Mark};
-pub use limits::{Limits, MOST_PER_KM};
+pub use limits::Limits;
 pub use row::Row;
 pub use settings::Settings;
 pub use watch::Watch;

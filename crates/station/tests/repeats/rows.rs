@@ -73,6 +73,22 @@ fn two_rollers_are_two_rows() {
 }
 
 #[test]
+fn second_damage_at_the_same_place_is_found_as_soon_as_the_first() {
+    let mut finder = finder(&Settings::default());
+    let first = (0..30).map(|turn| mark(turn, 300.0));
+    let second = (12..30).map(|turn| [mark(turn, 300.0)[0] + 170.0, 300.0]);
+    let mut places = Vec::from_iter(first.chain(second));
+    places.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    let news = places
+        .into_iter()
+        .filter_map(|place| add(&mut finder, place));
+    let counts = news.map(|news| match news {
+        News::Found(row) | News::Ended(row) => row.count,
+    });
+    assert_eq!(Vec::from_iter(counts), [5, 5]);
+}
+
+#[test]
 fn marks_between_halve_a_period_that_missing_turns_had_doubled() {
     let mut finder = finder(&Settings::default());
     // The odd turns come late.
@@ -86,7 +102,8 @@ fn parts_of_a_mark_are_one_and_long_defects_have_no_place() {
     let mut finder = finder(&Settings::default());
     let parts =
         |turn| (0..4).map(move |part| [mark(turn, 300.0)[0] + 9.0 * f64::from(part), 300.0]);
-    assert_eq!(found(&mut finder, (0..40).flat_map(parts)), 1);
+    assert_eq!(found(&mut finder, (0..6).flat_map(parts)), 1);
+    assert_eq!(found(&mut finder, (6..40).flat_map(parts)), 0);
     assert_eq!(finder.rows()[0].count, 40);
     let mut finder = self::finder(&Settings::default());
     let long = (0..20).filter_map(|turn| finder.add(5000.0 * f64::from(turn), 3000.0, 2000.0));
