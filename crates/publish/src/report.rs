@@ -114,6 +114,31 @@ pub struct Inspection {
     pub counts: serde_json::Map<String, serde_json::Value>,
     /// The defects, largest area first.
     pub defects: Vec<ReportedDefect>,
+    /// Defects of the web that repeat along it, as far as a station found them up to this strip; absent if none do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<ReportedRepeat>,
+}
+
+/// Defects at the same place across that repeat along a web.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReportedRepeat {
+    /// Counts the repeats of a web, from 1.
+    pub id: u32,
+    /// Distance of two turns, lines.
+    pub period_lines: f64,
+    /// The same in metres, if the size of a pixel is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period_m: Option<f64>,
+    /// Turns with a defect.
+    pub count: u64,
+    /// Middle of the leftmost defect, px.
+    pub left: f64,
+    /// Middle of the rightmost defect, px.
+    pub right: f64,
+    /// Middle of the first defect, lines of the web.
+    pub first_line: f64,
+    /// Middle of the last defect, lines of the web.
+    pub last_line: f64,
 }
 
 /// How a frame lies, compared with the picture of the model.
@@ -268,6 +293,7 @@ impl Report {
             let classes: usize = defects.map(|defect| defect.class.capacity()).sum();
             size_of::<Inspection>()
                 + inspection.defects.capacity() * size_of::<ReportedDefect>()
+                + inspection.repeats.capacity() * size_of::<ReportedRepeat>()
                 + classes
         };
         let of_histogram = |histogram: &Histogram| {
@@ -338,6 +364,7 @@ impl From<&DefectResult> for Inspection {
                 .iter()
                 .map(|defect| ReportedDefect::new(result, defect))
                 .collect(),
+            repeats: Vec::new(),
         }
     }
 }

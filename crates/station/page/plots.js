@@ -5,6 +5,8 @@ import { clock, countsText, draw, make, number, table } from "./dom.js";
 
 const MAX_CLASSES = 6;
 const TOP = 6;
+/// Half the width of the ring around a defect that repeats.
+const RING = 9;
 /// Room for the labels; grows with the size of letters.
 let LEFT = 0;
 let BOTTOM = 0;
@@ -210,14 +212,43 @@ export class HistogramPlot extends Plot {
   }
 }
 
-/// Where on the web the defects are: along it to the right, across it downwards.
+const periodText = (of) => (of.period_m == null ? `${number(of.period_lines)} lines` : `${number(of.period_m, 3)} m`);
+
+/// "26 % from the left, from 12.31 m to 15.45 m"
+function placesText(of) {
+  const first = of.places[0];
+  const [left, right] = of.across.map((share) => number(100 * share));
+  const metres = (line) => (line * of.period_m) / of.period_lines;
+  const along = (line) => (first.metres == null ? `line ${number(line)}` : `${number(metres(line), 2)} m`);
+  return `${left === right ? left : `${left} to ${right}`} % from the left, from ${along(of.first_line)} to ${along(of.last_line)}`;
+}
+
+/// "Repeat: 6 times, every 0.628 m, 26 % from the left, from 12.31 m to 15.45 m"
+const repeatText = (of) => `${of.is_active ? "Repeat" : "Ended repeat"}: ${number(of.count)} times, every ${periodText(of)}, ${placesText(of)}`;
+
+/// The defects of a repeat, circled and connected, with count and period. A bar stands for those of a wide damage.
+function repeatedRow(of, xOf, yOf, width) {
+  const [top, bottom] = of.across.map(yOf);
+  const isWide = bottom - top > 2 * RING;
+  const points = of.places.map((place) => [xOf(place), isWide ? (top + bottom) / 2 : yOf(place.across)].map((at) => at.toFixed(1)));
+  const [x, y] = points.at(-1);
+  const height = isWide ? bottom - top : 2 * RING;
+  const ring = ([cx, cy]) => draw("rect", { x: cx - RING, y: cy - height / 2, width: 2 * RING, height, rx: RING });
+  return draw("g", { class: of.is_active ? "repeat" : "repeat ended" },
+    draw("title", {}, repeatText(of)),
+    draw("polyline", { points: points.map((at) => at.join()).join(" ") }),
+    points.map(ring),
+    draw("text", { x, y: y < 40 ? Number(y) + 24 : y - 14, "text-anchor": x > width / 2 ? "end" : "start" }, `${number(of.count)} times, every ${periodText(of)}`));
+}
+
+/// Where on the web the defects are: along it to the right, across it downwards. Repeats are connected.
 export class RollPlot extends Plot {
   constructor(classes) {
     super("Roll map", 3, classes);
   }
 
   picture(width, height) {
-    const { web, marks } = this.numbers;
+    const { web, marks, repeats } = this.numbers;
     if (marks.length === 0) {
       const summary = `No defects on web ${web}`;
       return { parts: [draw("text", { class: "empty", x: width / 2, y: height / 2, "text-anchor": "middle" }, summary)], summary, legend: [] };
@@ -225,8 +256,10 @@ export class RollPlot extends Plot {
     const inMetres = marks.every((of) => of.metres != null);
     const at = (of) => (inMetres ? of.metres : of.line);
     const bottom = height - BOTTOM;
-    const first = Math.min(...marks.map(at));
-    const last = Math.max(...marks.map(at), first + (inMetres ? 0.1 : 10));
+    // Defects of a repeat may be older than the oldest mark.
+    const places = [...marks, ...repeats.flatMap((of) => of.places)].map(at);
+    const first = Math.min(...places);
+    const last = Math.max(...places, first + (inMetres ? 0.1 : 10));
     const text = (value) => (inMetres ? `${number(value, 2)} m` : `line ${number(value)}`);
     const totals = new Map();
     for (const of of marks) totals.set(of.class, (totals.get(of.class) ?? 0) + 1);
@@ -240,20 +273,28 @@ export class RollPlot extends Plot {
       draw("text", { x: width, y: height - 5, "text-anchor": "end" }, text(last)),
     ];
     const scale = (width - LEFT - 16) / (last - first);
+    const x = (of) => LEFT + 8 + (at(of) - first) * scale;
+    const y = (of) => TOP + of.across * (bottom - TOP);
+    parts.push(...repeats.map((of) => repeatedRow(of, x, (across) => y({ across }), width)));
     for (const of of marks) {
       const r = Math.min(7, 3 + Math.sqrt(of.area) / 8);
-      parts.push(shape(index(of), LEFT + 8 + (at(of) - first) * scale, TOP + of.across * (bottom - TOP), r));
+      parts.push(shape(index(of), x(of), y(of), r));
     }
     const count = (name) => marks.filter((of) => names[index(of)] === name).length;
     const legend = names.map((name, place) => [name, place]).filter(([name]) => count(name))
       .map(([name, place]) => key(place, `${name} ${number(count(name))}`));
-    const summary = `Web ${web}: ${number(marks.length)} defects from ${text(first)} to ${text(last)}: ${countsText(Object.fromEntries(totals))}`;
+    legend.push(...repeats.map((of) => make("li", { class: "repeat-text" }, repeatText(of))));
+    const found = `Web ${web}: ${number(marks.length)} defects from ${text(first)} to ${text(last)}: ${countsText(Object.fromEntries(totals))}`;
+    const summary = [found, ...repeats.map(repeatText)].join(". ");
     return { parts, summary, legend };
   }
 
   asTable() {
     const rows = this.numbers.marks.slice(0, 100).map((of) =>
       [of.class, of.metres == null ? `line ${number(of.line)}` : `${number(of.metres, 3)} m`, `${number(100 * of.across)} %`, number(of.area)]);
-    return table(`Defects of web ${this.numbers.web}, the newest first`, ["Class", "Position", "Across, from the left", "Area, px"], rows);
+    const defects = table(`Defects of web ${this.numbers.web}, the newest first`, ["Class", "Position", "Across, from the left", "Area, px"], rows);
+    const repeats = this.numbers.repeats.map((of) => [periodText(of), number(of.count), placesText(of), of.is_active ? "goes on" : "ended"]);
+    if (repeats.length === 0) return defects;
+    return make("div", {}, table(`Repeats of web ${this.numbers.web}`, ["Period", "Turns", "Place", "State"], repeats), defects);
   }
 }

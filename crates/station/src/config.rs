@@ -7,6 +7,7 @@ mod modbus;
 mod mqtt;
 mod nearest;
 mod of_machine;
+mod of_repeats;
 mod output;
 mod properties;
 mod recipe;

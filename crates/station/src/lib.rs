@@ -24,6 +24,7 @@ pub mod publishing;
 pub mod recipes;
 pub mod recorded;
 pub mod recording;
+pub mod repeats;
 mod secrets;
 pub mod setup;
 pub mod source;

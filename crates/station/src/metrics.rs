@@ -28,7 +28,7 @@ struct Number {
     value: fn(&Counters) -> &AtomicU64,
 }
 
-const NUMBERS: [Number; 11] = [
+const NUMBERS: [Number; 13] = [
     Number {
         name: "clinspect_frames_total",
         kind: "counter",
@@ -40,6 +40,18 @@ const NUMBERS: [Number; 11] = [
         kind: "counter",
         help: "Frames that their source flagged as corrupted.",
         value: |of| &of.corrupted,
+    },
+    Number {
+        name: "clinspect_repeats",
+        kind: "gauge",
+        help: "Repeats of the newest web that have not ended.",
+        value: |of| &of.repeats_now,
+    },
+    Number {
+        name: "clinspect_repeats_total",
+        kind: "counter",
+        help: "Repeats that were found on webs.",
+        value: |of| &of.repeats,
     },
     Number {
         name: "clinspect_lost_buffers_total",

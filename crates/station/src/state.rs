@@ -11,7 +11,7 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use gstinspectpublish::report::Report;
+use gstinspectpublish::report::{Report, ReportedRepeat};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -124,6 +124,10 @@ pub struct Counters {
     pub corrupted: AtomicU64,
     /// Listed defects by class.
     pub defects: Mutex<BTreeMap<String, u64>>,
+    /// Repeats that were found on webs.
+    pub repeats: AtomicU64,
+    /// Repeats of the newest web that have not ended.
+    pub repeats_now: AtomicU64,
     /// Buffers that the source says it lost.
     pub lost: AtomicU64,
     /// Times that the pipeline was started again.
@@ -162,6 +166,8 @@ pub struct History {
     pub failures: VecDeque<Arc<Failure>>,
     /// Defects of the last webs for the roll map, the newest last.
     pub roll: VecDeque<RollMark>,
+    /// Defects of the newest web that repeat along it, the oldest first; those that have ended, too.
+    pub repeats: Vec<RollRepeat>,
     /// Number of the newest web; `None` if the camera inspects no web.
     pub web: Option<u64>,
     /// When the newest results came.
@@ -238,6 +244,31 @@ pub struct RollMark {
     pub area: u32,
 }
 
+/// Defects that repeat along the web, on the roll map.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RollRepeat {
+    /// Period, count and place.
+    #[serde(flatten)]
+    pub repeat: ReportedRepeat,
+    /// Middles of the leftmost and the rightmost defect, 0 (left edge) to 1 (right edge).
+    pub across: [f64; 2],
+    /// Whether further defects are expected.
+    pub is_active: bool,
+    /// The newest of its defects, one for each turn.
+    pub places: Vec<RollPlace>,
+}
+
+/// The place of a defect on the roll map.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RollPlace {
+    /// Middle of the defect, lines of the web.
+    pub line: f64,
+    /// The same in metres, if the size of a pixel is known.
+    pub metres: Option<f64>,
+    /// Middle of the defect, 0 (left edge) to 1 (right edge).
+    pub across: f64,
+}
+
 impl Camera {
     /// The history, even if a thread panicked while it held the lock.
     pub fn history(&self) -> MutexGuard<'_, History> {
@@ -276,6 +307,7 @@ impl History {
     /// and may have other elements beside it.
     pub fn begin_pipeline(&mut self) {
         self.roll.clear();
+        self.repeats.clear();
         self.web = None;
         self.bins.clear();
     }

@@ -8,7 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 mod defects;
 
-pub use defects::{ClothDefect, ClothKind, SECTION_ROWS};
+pub use defects::{ClothDefect, ClothKind, ClothRoller, SECTION_ROWS};
 
 /// Mean level of cloth, grey levels.
 pub const MEAN_LEVEL: f32 = 128.0;
@@ -136,6 +136,8 @@ pub struct ClothSpec {
     pub vignetting: f32,
     /// Whether defects are planted.
     pub defects: bool,
+    /// A damaged roller, if there is one.
+    pub roller: Option<ClothRoller>,
 }
 
 impl Default for ClothSpec {
@@ -147,6 +149,7 @@ impl Default for ClothSpec {
             noise_sigma: 4.0,
             vignetting: 0.1,
             defects: true,
+            roller: None,
         }
     }
 }
@@ -220,11 +223,10 @@ impl ClothWeb {
         let mut levels = std::mem::take(&mut self.levels);
         self.weave.row(y, &mut levels);
         let section = y / SECTION_ROWS;
-        if self.spec.defects && self.section != Some(section) {
+        if self.section != Some(section) {
             self.section = Some(section);
-            self.planted = (section.saturating_sub(1)..=section + 1)
-                .flat_map(|section| defects::section(&self.spec, self.seed, section))
-                .collect();
+            let rows = section.saturating_sub(1) * SECTION_ROWS..(section + 2) * SECTION_ROWS;
+            self.planted = self.spec.planted(self.seed, rows);
         }
         for defect in self.planted.iter().filter(|d| d.rows().contains(&y)) {
             defect.draw(y, &mut levels);
@@ -249,13 +251,17 @@ impl ClothWeb {
 impl ClothSpec {
     /// The defects of the web of a seed that begin in these rows.
     pub fn planted(&self, seed: u64, rows: Range<u64>) -> Vec<ClothDefect> {
-        if !self.defects || rows.is_empty() {
+        if rows.is_empty() {
             return Vec::new();
         }
         // A defect on the first seam of a section begins in the section before.
         let sections = rows.start / SECTION_ROWS..=(rows.end - 1) / SECTION_ROWS + 1;
-        sections
-            .flat_map(|section| defects::section(self, seed, section))
+        let single = sections.filter(|_| self.defects);
+        let single = single.flat_map(|section| defects::section(self, seed, section));
+        let rollers = self.roller.iter();
+        let marks = rollers.flat_map(|roller| roller.marks(self.width, rows.clone()));
+        single
+            .chain(marks)
             .filter(|defect| rows.contains(&defect.top))
             .collect()
     }

@@ -16,6 +16,7 @@ pub mod frames;
 pub mod fuzzing;
 pub mod label;
 pub mod live;
+pub mod marks;
 pub mod npz;
 pub mod panel;
 pub mod panels;

@@ -8,14 +8,14 @@ use toml::de::DeValue;
 use crate::{
     machine, output,
     pixel_format::{self, PixelFormat},
-    recording, secrets,
+    recording, repeats, secrets,
     source::{Asked, Controls, Source},
 };
 
 use super::{
     mistakes::Mistakes,
     nearest::nearest,
-    of_machine, output as of_output,
+    of_machine, of_repeats, output as of_output,
     properties::{self, Properties},
     table::Table,
 };
@@ -66,6 +66,8 @@ pub struct CameraConfig {
     pub publish: Vec<Properties>,
     /// Recording of failed frames, if there is one.
     pub recording: Option<recording::Settings>,
+    /// Which defects of a web repeat; `None`: none are looked for.
+    pub repeats: Option<repeats::Settings>,
 }
 
 /// An element that judges frames.
@@ -169,6 +171,7 @@ pub(super) fn read(
     }
     let publishers = publish(table, mistakes);
     let recording = recording(table, mistakes);
+    let repeats = of_repeats::read(table, mistakes);
     let mut camera = match base {
         Some(base) => base.without_depth_of_source(),
         None => CameraConfig::new(name, source.clone()),
@@ -205,6 +208,10 @@ pub(super) fn read(
         camera.publish = publishers;
     }
     set(&mut camera.recording, recording.map(Some));
+    if let Some(Some(settings)) = &repeats {
+        of_repeats::check(settings, &camera, table, mistakes);
+    }
+    set(&mut camera.repeats, repeats);
     camera.set_depth_of_source();
     camera
 }
@@ -240,6 +247,7 @@ impl CameraConfig {
             overlay: Properties::default(),
             publish: Vec::new(),
             recording: None,
+            repeats: Some(repeats::Settings::default()),
         }
     }
 

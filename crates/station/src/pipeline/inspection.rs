@@ -95,7 +95,7 @@ impl Inspection {
         let keep = keep(config, &self.analyzer);
         let entry = Entry::watch(&pad.ok_or_else(lacks)?, camera, keep);
         let pad = self.analyzer.static_pad("src").ok_or_else(lacks)?;
-        let from = (&self.analyzer, &pad, &config.recipe);
+        let from = (&self.analyzer, &pad, config);
         Results::watch(from, pipeline, camera, &watched, (outlets, &entry));
         Ok(watched)
     }

@@ -20,10 +20,12 @@ use super::entry::Entry;
 use crate::{
     bounded::{Bounds, keep_newest},
     clock,
+    config::CameraConfig,
     machine::{Finding, Tag},
     pictures::Pictures,
     publishing::Publishers,
     recording::Recorder,
+    repeats::Watch,
     state::{Camera, LATENCY_BUCKETS, RollMark, VERDICTS},
 };
 
@@ -46,6 +48,8 @@ pub struct Results {
     entry: Arc<Entry>,
     /// The recipe of the analyzer.
     recipe: Option<RecipeId>,
+    /// Finds defects that repeat, if they are looked for.
+    repeats: Option<Mutex<Watch>>,
     /// For its property `line-scan`. Weak, because its pad owns this value.
     analyzer: glib::WeakRef<gst::Element>,
     stream: Mutex<Stream>,
@@ -74,7 +78,7 @@ struct Stream {
 impl Results {
     /// Watches the pad behind the analyzer.
     pub fn watch(
-        (analyzer, pad, recipe): (&gst::Element, &gst::Pad, &Option<RecipeId>),
+        (analyzer, pad, config): (&gst::Element, &gst::Pad, &CameraConfig),
         pipeline: &gst::Pipeline,
         camera: &Arc<Camera>,
         watched: &Arc<Watched>,
@@ -85,7 +89,8 @@ impl Results {
             watched: watched.clone(),
             outlets: outlets.clone(),
             entry: entry.clone(),
-            recipe: recipe.clone(),
+            recipe: config.recipe.clone(),
+            repeats: (config.repeats.clone()).map(|settings| Mutex::new(Watch::new(settings))),
             analyzer: analyzer.downgrade(),
             stream: Mutex::default(),
         };
@@ -126,10 +131,10 @@ impl Results {
 
     fn buffer(&self, buffer: &gst::Buffer, now: Option<gst::ClockTime>) {
         // The machine comes first: nothing below may delay its answer.
+        let found = DefectResult::read(buffer);
         let judged = Tag::of(buffer).and_then(|sequence| {
-            let finding = Finding::of(&DefectResult::read(buffer));
             let machine = &self.camera.machine;
-            machine.judge(sequence, &finding, &self.recipe)
+            machine.judge(sequence, &Finding::of(&found), &self.recipe)
         });
         let segment = self.stream().segment.clone();
         let segment = segment.as_ref();
@@ -140,9 +145,13 @@ impl Results {
         report.recipe.clone_from(&self.recipe);
         let latency = judged.as_ref().map(|judged| judged.latency);
         report.outcome = judged.map(|judged| judged.outcome);
+        let is_web = self.is_web();
+        if is_web {
+            self.find_repeats(&found, &mut report);
+        }
         let report = Arc::new(report);
         self.count(&report, latency);
-        self.keep(&report);
+        self.keep(&report, is_web);
         self.keep_bins(buffer);
         if !self.watched.is_ending.load(Relaxed) {
             self.camera.report.send_replace(Some(report.clone()));
@@ -190,9 +199,17 @@ impl Results {
         }
     }
 
-    fn keep(&self, report: &Report) {
+    /// Looks for repeats of the web that the last inspection sees.
+    fn find_repeats(&self, found: &[DefectResult], report: &mut Report) {
+        let strip = found.last().zip(report.inspections.last_mut());
+        if let Some((repeats, (strip, inspection))) = self.repeats.as_ref().zip(strip) {
+            let mut repeats = repeats.lock().unwrap_or_else(PoisonError::into_inner);
+            inspection.repeats = repeats.take(strip, &self.camera);
+        }
+    }
+
+    fn keep(&self, report: &Report, is_web: bool) {
         let minute = (clock::even().duration_since(UNIX_EPOCH)).map_or(0, |t| t.as_secs() / 60);
-        let is_web = self.is_web();
         let mut history = self.camera.history();
         history.newest = Some(Instant::now());
         if let Some(last) = history.minute(minute) {

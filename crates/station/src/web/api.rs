@@ -184,7 +184,7 @@ fn brief(failure: &Failure) -> Value {
     })
 }
 
-/// `GET /api/cameras/NAME/roll`: the defects of the newest web.
+/// `GET /api/cameras/NAME/roll`: the defects of the newest web, and its repeats.
 pub async fn roll(
     State(site): State<Arc<Site>>,
     Path(name): Path<String>,
@@ -207,7 +207,7 @@ pub async fn roll(
         })
     });
     Ok(Json(
-        json!({ "web": web, "marks": marks.collect::<Value>() }),
+        json!({ "web": web, "marks": marks.collect::<Value>(), "repeats": history.repeats }),
     ))
 }
 

@@ -89,6 +89,12 @@ fn failed_frame_is_listed_with_its_defects_and_pictures() {
         (&roll["web"], &roll["marks"][0]["across"]),
         (&3.into(), &0.25.into())
     );
+    let repeat = &roll["repeats"][0];
+    assert_eq!(
+        (&repeat["count"], &repeat["period_m"], &repeat["is_active"]),
+        (&6.into(), &0.628.into(), &true.into())
+    );
+    assert_eq!(repeat["places"][5]["across"], 0.25);
     let report = curl(&[&station.url("/api/cameras/left/report")]).json();
     assert_eq!(report["camera"], "left");
 }
@@ -136,8 +142,11 @@ fn roll_map_holds_the_newest_web_alone() {
         curl(&[&url]).json()["marks"].as_array().map(Vec::len),
         Some(1)
     );
-    station.cameras[0].history().web = Some(4);
-    let next = serde_json::json!({ "web": 4, "marks": [] });
+    let mut history = station.cameras[0].history();
+    // As the first strip of the next web does.
+    (history.web, history.repeats) = (Some(4), Vec::new());
+    drop(history);
+    let next = serde_json::json!({ "web": 4, "marks": [], "repeats": [] });
     assert_eq!(curl(&[&url]).json(), next, "the next web has no defect");
     station.cameras[0].history().begin_pipeline();
     assert!(curl(&[&url]).json()["web"].is_null());

@@ -56,6 +56,9 @@ def planted_failure_appears():
     wait("its thumbnail", lambda: js("document.querySelector('#camera-left .thumbnails img')?.naturalWidth > 0"))
     wait("pass again", lambda: verdict("left") == "pass")
     assert text("#camera-left .plot svg g title"), "the hour's plot has a bar"
+    wait("the repeat on the roll map", lambda: js("document.querySelectorAll('#camera-left .repeat rect').length") == 6)
+    words = "Repeat: 6 times, every 0.628 m, 25 % from the left, from 1.20 m to 4.34 m"
+    assert text("#camera-left .repeat-text") == words, text("#camera-left .repeat-text")
     wait("the announcement", lambda: "left: Pass" in text("#announcements"), 10)
     picture("overview")
 

@@ -17,13 +17,14 @@ use clinspect_station::{
     setup::Setup,
     state::{
         Camera, Command, Counters, Failure, FailurePictures, History, Minute, Picture, Request,
-        RollMark, Status,
+        RollMark, RollPlace, RollRepeat, Status,
     },
     web::{Access, Token, serve},
 };
 use gst::prelude::*;
 use gstinspectpublish::report::{
-    Channel, Histogram, Inspection, Progress, Report, ReportedAlignment, ReportedDefect, VERSION,
+    Channel, Histogram, Inspection, Progress, Report, ReportedAlignment, ReportedDefect,
+    ReportedRepeat, VERSION,
 };
 use tokio::{
     net::TcpListener,
@@ -299,7 +300,32 @@ fn fail(history: &mut History, report: &Arc<Report>, picture: Picture) {
         metres: Some(1.2 + id as f64),
         area: 30,
     });
+    history.repeats = vec![repeat()];
     history.minutes = VecDeque::from_iter(history.minutes.drain(..).rev().take(1).rev());
+}
+
+/// Six marks of a roller.
+fn repeat() -> RollRepeat {
+    let places = (0..6).map(|turn| RollPlace {
+        line: 1200.0 + 628.0 * f64::from(turn),
+        metres: Some(1.2 + 0.628 * f64::from(turn)),
+        across: 0.25,
+    });
+    RollRepeat {
+        repeat: ReportedRepeat {
+            id: 1,
+            period_lines: 628.0,
+            period_m: Some(0.628),
+            count: 6,
+            left: 80.0,
+            right: 80.0,
+            first_line: 1200.0,
+            last_line: 4340.0,
+        },
+        across: [0.25; 2],
+        is_active: true,
+        places: places.collect(),
+    }
 }
 
 /// A name of a class that a page without care would run.
@@ -373,6 +399,7 @@ pub fn report(camera: &str, frame: u64, fails: bool) -> Report {
             overflow: false,
             counts,
             defects: defects.collect(),
+            repeats: Vec::new(),
         }],
         histograms: vec![Histogram {
             element: "clhistogram0".into(),

@@ -20,6 +20,7 @@ mod process;
 mod recipes;
 mod recordings;
 mod reload;
+mod repeats;
 mod set_up;
 mod simulated;
 mod systemd;

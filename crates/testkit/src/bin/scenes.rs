@@ -5,7 +5,7 @@ use std::{fmt::Write, fs, path::PathBuf};
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use clinspect_testkit::{
-    cloth::ClothSpec,
+    cloth::{ClothRoller, ClothSpec},
     label::LabelSpec,
     panel::PanelSpec,
     planted::Planted,
@@ -38,6 +38,9 @@ struct Args {
     /// Rows of a strip of the web
     #[arg(long, value_name = "N", default_value_t = 1024)]
     rows: usize,
+    /// Circumference of a damaged roller that leaves a knot on the web each turn, rows
+    #[arg(long, value_name = "ROWS")]
+    roller: Option<f64>,
 }
 
 fn main() -> Result<()> {
@@ -59,7 +62,14 @@ fn main() -> Result<()> {
             sequence,
         )?)?,
         Scene::Web => {
-            let spec = ClothSpec::default();
+            let roller = args.roller.map(|period_px| ClothRoller {
+                period_px,
+                across: 0.85,
+            });
+            let spec = ClothSpec {
+                roller,
+                ..ClothSpec::default()
+            };
             scenes::web(&args.folder, spec, sequence.seed, args.frames, args.rows)?;
             let planted = spec.planted(sequence.seed, 0..(args.frames * args.rows) as u64);
             let lines = planted.iter().map(|defect| {

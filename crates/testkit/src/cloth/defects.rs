@@ -103,6 +103,35 @@ pub fn section(spec: &ClothSpec, seed: u64, section: u64) -> Vec<ClothDefect> {
     places.collect()
 }
 
+/// A damaged roller leaves a knot at the same place across, once each turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClothRoller {
+    /// Circumference, rows.
+    pub period_px: f64,
+    /// Place across, as a share of the line.
+    pub across: f32,
+}
+
+impl ClothRoller {
+    /// Width and height of a mark, px.
+    const SIZE: usize = 9;
+
+    /// The marks of a web of `width` px in these rows, and perhaps some around them. The first is half a turn behind the
+    /// beginning of the web.
+    pub fn marks(&self, width: usize, rows: Range<u64>) -> impl Iterator<Item = ClothDefect> {
+        let Self { period_px, across } = *self;
+        let left = (width as f32 * across) as usize;
+        let turns = (rows.start as f64 / period_px) as u64..=(rows.end as f64 / period_px) as u64;
+        turns.map(move |turn| ClothDefect {
+            kind: ClothKind::Knot,
+            left: left.min(width - Self::SIZE),
+            top: ((turn as f64 + 0.5) * period_px).round() as u64,
+            width: Self::SIZE,
+            height: Self::SIZE,
+        })
+    }
+}
+
 impl ClothDefect {
     /// Rows of its box.
     pub fn rows(&self) -> Range<u64> {
