@@ -376,6 +376,7 @@ impl Run {
         if let Some(release) = &self.release {
             let camera = camera.clone();
             release.attach(Box::new(move || camera.execute("TriggerSoftware")));
+            release.fire_first();
         }
     }
 
@@ -497,12 +498,13 @@ impl Run {
         self.beats.fetch_add(1, Relaxed);
     }
 
-    /// Whether the camera can take a trigger of the machine, and sends nothing before.
+    /// Whether the camera sends nothing before the machine asks for a frame. A camera that the station triggers first gives
+    /// one frame that nobody asks for: then its kernels have run, and the machine may ask.
     fn waits_for_trigger(&self, pipeline: &Pipeline) -> bool {
         match self.config.machine.trigger {
             Trigger::Every => false,
             Trigger::Next => pipeline.is_playing(),
-            Trigger::Software => pipeline.genicam().is_some(),
+            Trigger::Software => pipeline.watched().has_results(),
         }
     }
 
@@ -696,6 +698,9 @@ impl Run {
         pipeline.swap(next, &self.config, &self.camera, &outlets)?;
         // Until the first result of the new elements.
         self.camera.set_status(Status::Starting);
+        if let Some(release) = &self.release {
+            release.fire_first();
+        }
         let mut history = self.camera.history();
         history.begin_pipeline();
         history.offers = pipeline.offers();

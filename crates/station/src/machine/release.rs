@@ -26,11 +26,20 @@ struct Shared {
 #[derive(Default)]
 struct State {
     trigger: Option<Trigger>,
-    /// The number that waits for the camera.
-    wanted: Option<u64>,
+    /// What waits for the camera.
+    wanted: Option<Wanted>,
     /// The thread has the trigger.
     is_busy: bool,
     is_over: bool,
+}
+
+/// A frame that is wanted.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// The one of a trigger, with this number.
+    Asked(u64),
+    /// One that the machine does not wait for.
+    First,
 }
 
 impl Release {
@@ -67,7 +76,13 @@ impl Release {
 
     /// Triggers the camera for this number. Does not wait.
     pub(super) fn fire(&self, sequence: u64) {
-        self.0.state().wanted = Some(sequence);
+        self.0.state().wanted = Some(Wanted::Asked(sequence));
+        self.0.changed.notify_all();
+    }
+
+    /// Triggers the camera for a frame that shows that all works, before the machine may ask. Does not wait.
+    pub fn fire_first(&self) {
+        self.0.state().wanted = Some(Wanted::First);
         self.0.changed.notify_all();
     }
 }
@@ -85,46 +100,53 @@ impl Shared {
     }
 
     fn run(&self, machine: &Weak<Machine>, alarm: &Alarm) {
-        while let Some((sequence, trigger)) = self.next() {
+        while let Some((wanted, trigger)) = self.next() {
             let Some(machine) = machine.upgrade() else {
                 return;
             };
             let fired = match trigger {
                 // Its time may be over: the frame would be of another piece.
                 Some(mut trigger) => {
-                    let fired = match machine.is_armed(sequence) {
-                        true => trigger(),
-                        false => Ok(()),
+                    let is_wanted = match wanted {
+                        Wanted::Asked(sequence) => machine.is_armed(sequence),
+                        Wanted::First => true,
                     };
+                    let fired = if is_wanted { trigger() } else { Ok(()) };
                     self.put_back(trigger);
                     fired
                 }
                 // That has an alarm of its own.
                 None => {
-                    machine.lose_trigger(sequence);
+                    if let Wanted::Asked(sequence) = wanted {
+                        machine.lose_trigger(sequence);
+                    }
                     continue;
                 }
             };
             if let Err(why) = fired {
-                machine.lose_trigger(sequence);
-                alarm(format!(
-                    "the camera cannot be triggered: {why}; frame {sequence} is lost"
-                ));
+                let lost = match wanted {
+                    Wanted::Asked(sequence) => {
+                        machine.lose_trigger(sequence);
+                        format!("; frame {sequence} is lost")
+                    }
+                    Wanted::First => String::new(),
+                };
+                alarm(format!("the camera cannot be triggered: {why}{lost}"));
             }
         }
     }
 
     /// Waits for a number; `None` at the end.
-    fn next(&self) -> Option<(u64, Option<Trigger>)> {
+    fn next(&self) -> Option<(Wanted, Option<Trigger>)> {
         let mut state = self.state();
         loop {
             if state.is_over {
                 return None;
             }
-            if let Some(sequence) = state.wanted.take() {
+            if let Some(wanted) = state.wanted.take() {
                 let trigger = state.trigger.take();
                 state.is_busy = trigger.is_some();
-                return Some((sequence, trigger));
+                return Some((wanted, trigger));
             }
             let woken = self.changed.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,7 @@ pub use gpio::Gpio;
 pub use rest::rest;
 use timing::Timing;
 
-use crate::machine::Answer;
+use crate::machine::{Answer, keep_times};
 
 /// Pause between two attempts to set an output that could not be set.
 const RETRY: Duration = Duration::from_millis(200);
@@ -254,6 +254,7 @@ enum Task {
 
 impl Driver {
     fn run(mut self) {
+        keep_times();
         loop {
             match self.next_task() {
                 Task::Set(is_active) => self.set(is_active),
