@@ -95,7 +95,7 @@ impl Finding {
             let defects = u32::try_from(result.defects.len()).unwrap_or(u32::MAX);
             finding.defects = finding.defects.saturating_add(defects);
             for (count, (_, more)) in finding.by_class.iter_mut().zip(result.class_counts()) {
-                *count = count.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
+                *count = count.saturating_add(more);
             }
         }
         finding
