@@ -32,7 +32,7 @@ pub use mistakes::{Mistake, Place};
 pub use modbus::ModbusSettings;
 pub use mqtt::MqttSettings;
 pub use properties::{Properties, set, value_of};
-pub use recipe::{MOST_BYTES as MOST_RECIPE_BYTES, model_file, number_of, read_recipe};
+pub use recipe::{MOST_BYTES as MOST_RECIPE_BYTES, NUMBER, model_file, number_of, read_recipe};
 
 use crate::web::Token;
 use files::comes_with_the_service;

@@ -19,8 +19,9 @@ use super::{
 /// The largest recipe, bytes.
 pub const MOST_BYTES: u64 = 1 << 20;
 
-/// The key of the number by which a PLC asks for the recipe, and its range.
-const NUMBER: &str = "number";
+/// The key of the number by which a PLC asks for the recipe.
+pub const NUMBER: &str = "number";
+/// The range of these numbers.
 const NUMBERS: Range<u64> = 1..u16::MAX as u64;
 
 /// The tables of the analyzers.

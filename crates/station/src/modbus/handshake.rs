@@ -169,9 +169,10 @@ impl Handshake {
         if rises(self, wanted::TRIGGER) {
             asked.trigger = now.has_trigger && was_ready && self.is_enabled();
             if !asked.trigger {
-                self.refuse(match now.has_trigger {
-                    true => Fault::NotReady,
-                    false => Fault::NoTrigger,
+                // Of a camera that does not run nobody knows whether it has a trigger.
+                self.refuse(match now.is_online && !now.has_trigger {
+                    true => Fault::NoTrigger,
+                    false => Fault::NotReady,
                 });
             }
         }

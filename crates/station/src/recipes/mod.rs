@@ -146,10 +146,23 @@ impl Recipes {
     pub fn check(folder: &Path, bases: &[CameraConfig]) -> Vec<String> {
         let folder = Folder::at(folder);
         let mut told = Vec::new();
+        let mut numbers: BTreeMap<u16, String> = BTreeMap::new();
         for name in folder.names() {
             let path = folder.recipe(&name);
             let file = |file: &str| folder.of_recipe(&name).join(file);
             let text = folder.text(&name).map_err(whole);
+            if let Some(number) = text.as_ref().ok().and_then(|text| number_of(text))
+                && let Some(other) = numbers.insert(number, name.clone())
+            {
+                let text = format!(
+                    "number = {number} is the number of {other}, too; give each recipe a number of its own"
+                );
+                told.extend(
+                    whole(text)
+                        .iter()
+                        .map(|of| format!("{}:{of}", path.display())),
+                );
+            }
             let read =
                 text.and_then(|text| read_recipe(&text, &path, &file, bases, Purpose::Check));
             let mistakes = read.err().unwrap_or_default();

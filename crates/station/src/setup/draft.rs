@@ -612,6 +612,11 @@ impl State {
         self.saved = (self.revision, self.frames.list().len());
     }
 
+    /// Whether the draft began with this recipe, or was saved as it.
+    pub fn is_of(&self, recipe: &str) -> bool {
+        self.base.as_ref().is_some_and(|(base, _)| base == recipe)
+    }
+
     /// Whether something would be lost with the draft.
     pub fn is_unsaved(&self) -> bool {
         self.saved != (self.revision, self.frames.list().len())

@@ -5,7 +5,7 @@ use std::fs;
 use similar::{ChangeTag, TextDiff};
 
 use super::Draft;
-use crate::recipes::SaveError;
+use crate::{config::NUMBER, recipes::SaveError};
 
 /// Unchanged lines around a change.
 const AROUND: usize = 2;
@@ -30,7 +30,7 @@ impl Draft {
     /// # Errors
     /// A sentence.
     pub fn recipe(&self, name: &str, without: &[String]) -> Result<(String, Vec<String>), String> {
-        let text = self.text(without);
+        let text = self.text(name, without);
         let before = match self.shared.recipes.exists(name) {
             true => self
                 .shared
@@ -50,7 +50,7 @@ impl Draft {
     /// Why it was not saved.
     pub fn save(&self, name: &str, without: &[String], who: &str) -> Result<String, SaveRefused> {
         let refused = SaveRefused::Refused;
-        let text = self.text(without);
+        let text = self.text(name, without);
         let (expected, camera) = {
             let state = self.shared.state();
             if state.config.is_none() {
@@ -58,7 +58,7 @@ impl Draft {
                     "the settings have a mistake; correct it first".to_owned(),
                 ));
             }
-            let base = state.base.as_ref().filter(|(base, _)| base == name);
+            let base = state.base.as_ref().filter(|_| state.is_of(name));
             if base.is_none() && state.names.iter().any(|of| of == name) {
                 let text = format!(
                     "there is already a recipe {name}; choose another name, or set up its cameras while it is in use"
@@ -108,6 +108,9 @@ impl Draft {
         })?;
         // Later saves of this draft change what it saved itself.
         let mut state = self.shared.state();
+        if !state.is_of(name) {
+            state.document.remove(NUMBER);
+        }
         state.base = Some((name.to_owned(), saved.hash.to_string()));
         state.mark_saved();
         Ok(saved.hash.to_string())
@@ -123,13 +126,19 @@ impl Draft {
         names.filter(is_other).map(str::to_owned).collect()
     }
 
-    fn text(&self, without: &[String]) -> String {
+    fn text(&self, name: &str, without: &[String]) -> String {
         let without: Vec<String> = self
             .others()
             .into_iter()
             .filter(|of| without.contains(of))
             .collect();
-        let mut document = self.shared.state().document.clone();
+        let state = self.shared.state();
+        let mut document = state.document.clone();
+        // A PLC asks by this number for the recipe with the name before.
+        if !state.is_of(name) {
+            document.remove(NUMBER);
+        }
+        drop(state);
         super::draft::leave_out(&mut document, &without);
         let text = document.to_string();
         match text.trim_start().starts_with('#') {

@@ -12,7 +12,9 @@ use std::{
 };
 
 use clinspect_station::{
+    config::ModbusSettings,
     machine::{Line, Machine},
+    modbus::Modbus,
     recipes::Recipes,
     setup::Setup,
     state::{
@@ -41,6 +43,8 @@ pub struct Station {
     pub list: watch::Sender<Arc<Vec<Arc<Camera>>>>,
     /// What the cameras do, in their order.
     pub wishes: Vec<Arc<Wishes>>,
+    /// The server for PLCs, which nobody reaches; with recipes.
+    pub modbus: Option<Arc<Modbus>>,
     runtime: Option<tokio::runtime::Runtime>,
     ends: Vec<Arc<AtomicBool>>,
     threads: Vec<JoinHandle<()>>,
@@ -100,6 +104,7 @@ impl Station {
             cameras: Vec::new(),
             list: watch::Sender::new(Arc::default()),
             wishes: Vec::new(),
+            modbus: None,
             runtime: None,
             ends: Vec::new(),
             threads: Vec::new(),
@@ -118,12 +123,29 @@ impl Station {
             station.cameras.push(camera);
         }
         station.list.send_replace(Arc::new(station.cameras.clone()));
+        station.modbus = recipes.as_ref().map(|recipes| {
+            let settings = ModbusSettings {
+                listen: address,
+                allow_from: Vec::new(),
+                allow_commands: true,
+                heartbeat_timeout: Duration::from_secs(1),
+            };
+            let names = names.iter().map(|name| (*name).to_owned());
+            let line = Line::new().expect("a line");
+            Modbus::new(settings, names, &line, Some(recipes.clone()))
+        });
         let of_recipes = |recipes| {
             let file = std::path::PathBuf::from("station.toml");
             Arc::new(Setup::new(file, None, recipes, station.list.subscribe()))
         };
         let setup = recipes.map(of_recipes);
-        let served = serve(listener, station.list.subscribe(), access, setup, None);
+        let served = serve(
+            listener,
+            station.list.subscribe(),
+            access,
+            setup,
+            station.modbus.clone(),
+        );
         runtime.spawn(async move { served.await.expect("the server runs") });
         station.runtime = Some(runtime);
         station

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Recipes on the station's page in chromium. Run by recipes.rs, which answers the lines `break` and `mend`.
+"""Recipes on the station's page in chromium. Run by recipes.rs, which answers the lines `break`, `mend` and `connect`.
 
 usage: recipes.py URL TOKEN FOLDER
 """
@@ -24,6 +24,12 @@ def shows_recipe_and_changes():
     cells = js("[...document.querySelectorAll(`${arguments[0]} td`)].map((of) => of.textContent)", row)
     assert cells[1:4] == ["start", "Switch", ""] and cells[4].startswith("cloth, ") and cells[5:] == ["57 ms", "ok"], cells
     contrasts()
+
+
+def shows_the_plc():
+    wait("the PLC", lambda: text("#plc") == "PLC: not connected, no camera enabled")
+    ask("connect")
+    wait("its connection", lambda: text("#plc") == "PLC: 1 connection, no camera enabled")
 
 
 def switches_by_keyboard():
@@ -80,6 +86,7 @@ def problem_is_told_on_every_screen():
 
 try:
     shows_recipe_and_changes()
+    shows_the_plc()
     switches_by_keyboard()
     refusal_is_told()
     problem_is_told_on_every_screen()

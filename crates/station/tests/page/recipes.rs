@@ -1,6 +1,10 @@
 //! Recipes on the page.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{
+    fs,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use clinspect_station::recipes::{Action, Change, InForce, Recipes};
 use clinspect_testkit::tools::Sandbox;
@@ -75,15 +79,19 @@ fn page_shows_the_recipe_and_switches_it() {
         "recipes.py",
         &station.url(""),
         std::time::Duration::from_secs(180),
-        |wish| obey(wish, &recipes),
+        |wish| obey(wish, &recipes, &station),
     );
 }
 
 /// Does what `recipes.py` asks of the station.
-fn obey(wish: &str, recipes: &Arc<Recipes>) {
+fn obey(wish: &str, recipes: &Arc<Recipes>, station: &Station) {
     let problem = match wish {
         "break" => Some("No camera runs, because the recipe cannot be used.".to_owned()),
         "mend" => None,
+        "connect" => {
+            let modbus = station.modbus.as_ref().expect("a server for PLCs");
+            return modbus.numbers.connections.store(1, Relaxed);
+        }
         other => return eprintln!("{other}"),
     };
     recipes

@@ -5,11 +5,15 @@ use std::{
     io::Write,
     process::{Command, Stdio},
     sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
 };
 
 use clinspect_results::{Alignment, DefectResult};
 use clinspect_station::{
+    config::ModbusSettings,
+    machine::Line,
     metrics,
+    modbus::Modbus,
     state::{Camera, Status, Trouble},
 };
 use clinspect_testkit::tools;
@@ -179,6 +183,22 @@ fn promtool(arguments: &[&str], input: &str) {
 fn promtool_accepts_the_numbers() {
     promtool(&["check", "metrics"], &metrics::text(&cameras(), None));
     promtool(&["check", "metrics"], &metrics::text(&[], None));
+    let settings = ModbusSettings {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        allow_from: Vec::new(),
+        allow_commands: true,
+        heartbeat_timeout: Duration::from_secs(1),
+    };
+    let cameras = ["left".to_owned()].into_iter();
+    let modbus = Modbus::new(settings, cameras, &Line::new().unwrap(), None);
+    modbus.numbers.requests.store(70, Relaxed);
+    let text = metrics::text(&[], None) + &metrics::of_plcs(&modbus);
+    promtool(&["check", "metrics"], &text);
+    assert!(has_line(&text, "clinspect_modbus_requests_total 70"));
+    assert!(has_line(
+        &text,
+        "clinspect_modbus_enabled{camera=\"left\"} 0"
+    ));
 }
 
 /// The names of our numbers in a query.

@@ -639,3 +639,32 @@ fn requests_that_are_hostile_or_mistaken_are_refused_with_a_sentence() {
 fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).unwrap().next().is_none()
 }
+
+#[test]
+fn copy_of_a_recipe_has_not_its_number() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("set-up-number");
+    let inspection = "pitch-x = 16, pitch-y = 0, min-contrast = 0, multiples = [1], threshold = 30";
+    let folder = sandbox.folder("recipes");
+    let cloth = "number = 7\n[[camera]]\nname = \"left\"\npitch = { threshold = 40 }\n";
+    fs::write(folder.join("cloth.toml"), cloth).unwrap();
+    fs::write(folder.join("active"), "cloth\n").unwrap();
+    let mut station = station(&sandbox, &live_camera("left", "ball", inspection));
+    station.wait_for_status("left", "running");
+    let draft = Draft::begin(&station, Some("left"));
+    let has_number = |name: &str| {
+        let recipe = draft.ask("GET", &format!("/recipe?name={name}"), &Value::Null);
+        recipe["text"].as_str().unwrap().contains("number = 7")
+    };
+    assert!(has_number("cloth") && !has_number("copy"));
+    let copy = json!({ "name": "copy", "activate": false });
+    // Also when the copy is saved again.
+    for _ in 0..2 {
+        draft.ask("POST", "/save", &copy);
+        let text = fs::read_to_string(folder.join("copy.toml")).unwrap();
+        assert!(text.contains("left") && !text.contains("number"), "{text}");
+    }
+    assert!(!has_number("copy"));
+}

@@ -120,6 +120,11 @@ fn trigger_without_ready_is_refused_and_counts() {
     (every.now.has_trigger, every.now.can_arm) = (false, false);
     assert!(every.has(told::READY));
     refused(every, ENABLE | TRIGGER, 12);
+    refused(
+        with(|now| (now.is_online, now.has_trigger) = (false, false)),
+        ENABLE | TRIGGER,
+        10,
+    );
     // The camera took another trigger meanwhile.
     let mut line = enabled();
     assert!(line.write(ENABLE | TRIGGER).trigger);
@@ -267,6 +272,7 @@ fn plc_whose_heartbeat_stops_must_begin_anew() {
     assert_eq!(line.result(), None);
     // enable = 0 without a beat is not enough, nor is a beat while enable stays 1.
     line.write(0);
+    assert!(line.handshake.is_lost());
     line.write(ENABLE);
     assert!(!line.handshake.is_enabled());
     line.beat(2);

@@ -122,7 +122,7 @@ fn every_function_reads_and_writes_as_the_protocol_says() {
         return;
     }
     let sandbox = Sandbox::new("station-modbus-functions");
-    let file = table("allow-commands = true") + &triggered("left");
+    let file = table("allow-commands = true\nallow-from = [\"127.0.0.1\"]") + &triggered("left");
     let (_station, port) = start(&sandbox, &file, &["left"]);
     let mut plc = Client::new(port);
     // FC6, FC16, FC3.

@@ -4,12 +4,17 @@ use std::{fs, process::Command, thread::sleep, time::Duration};
 
 use clinspect_testkit::tools::{Sandbox, exists, has_device, python, run, skip};
 
-use super::{CLEAR, ENABLE, READY, camera, client::Client, start, table, triggered};
+use super::{CLEAR, ENABLE, INSPECTION, READY, camera, client::Client, start, table, triggered};
 
 const DOCUMENT: &str = include_str!("../../../../../docs/machine.md");
 const SCRIPT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/tests/station/modbus/pymodbus_client.py"
+);
+
+const PROGRAM: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/station/modbus/plc_program.py"
 );
 
 /// The program of the document whose first line names this file.
@@ -72,6 +77,47 @@ fn example_in_python_runs_as_printed_and_goes_on_after_a_restart() {
     assert!(printed.contains("the station started again"), "{printed}");
     let results = printed.lines().filter(|line| line.ends_with("pass"));
     assert_eq!(results.count(), 40, "{printed}");
+}
+
+#[test]
+fn example_in_structured_text_works_through_recipes_a_pause_and_a_restart() {
+    let sandbox = Sandbox::new("station-modbus-program");
+    let Some(mut command) = python(&sandbox, "from pymodbus.client import ModbusTcpClient") else {
+        return;
+    };
+    if !has_device() {
+        return;
+    }
+    let folder = sandbox.folder("recipes");
+    for (number, threshold) in [(1, 30), (2, 255)] {
+        let pitch = format!("pitch = {{ {INSPECTION}, threshold = {threshold} }}");
+        let text = format!("number = {number}\n[[camera]]\nname = \"left\"\n{pitch}\n");
+        fs::write(folder.join(format!("of-{number}.toml")), text).unwrap();
+    }
+    let (_, program) = DOCUMENT.split_once("```iecst\n").unwrap();
+    let (program, _) = program.split_once("\n```").unwrap();
+    let path = sandbox.path().join("program.st");
+    fs::write(&path, program).unwrap();
+    let modbus = table("allow-commands = true\nheartbeat-timeout-ms = 500");
+    let file = format!("recipes = {folder:?}\n") + &modbus + &triggered("left");
+    let (station, port) = start(&sandbox, &file, &["left"]);
+    let printed = sandbox.path().join("printed");
+    let output = fs::File::create(&printed).unwrap();
+    let command = command.arg(PROGRAM).arg(&path).arg(port.to_string());
+    let errors = output.try_clone().unwrap();
+    let mut running = command.stdout(output).stderr(errors).spawn().unwrap();
+    let said = || fs::read_to_string(&printed).unwrap();
+    while !said().contains("restart") {
+        let ended = running.try_wait().unwrap();
+        assert!(ended.is_none(), "{}\n{}", said(), station.log());
+        sleep(Duration::from_millis(20));
+    }
+    station.end("KILL");
+    sleep(Duration::from_secs(1));
+    let same = file.replace("127.0.0.1:0", &format!("127.0.0.1:{port}"));
+    let (station, _) = start(&sandbox, &same, &["left"]);
+    let ended = running.wait().unwrap();
+    assert!(ended.success(), "{}\n{}", said(), station.log());
 }
 
 /// Runs mbpoll once.

@@ -96,6 +96,10 @@ fn plc_switches_recipes_by_their_numbers() {
         line.len() == 1 && line[0].ends_with("  number 65535"),
         "{line:?}"
     );
+    let mut check = std::process::Command::new(crate::process::program());
+    let checked = run(check.arg("--check").arg(&station.file)).output();
+    let told = "one.toml:1:1: number = 7 is the number of another, too;";
+    assert!(checked.contains(told), "{checked}");
     let changes = fs::read_to_string(folder.join("changes.jsonl")).unwrap();
     assert!(changes.contains("\"who\":\"modbus\""), "{changes}");
 }
