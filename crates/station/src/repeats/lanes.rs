@@ -91,12 +91,4 @@ impl Lanes {
         marks.sort_by(|a, b| a.line.total_cmp(&b.line));
         marks.drain(..marks.len().saturating_sub(MOST_MARKS));
     }
-
-    /// Forgets marks.
-    pub fn remove(&mut self, marks: &[Mark]) {
-        for mark in marks {
-            let lane = self.lane_of(mark.across);
-            self.lanes[lane].retain(|other| other != mark);
-        }
-    }
 }

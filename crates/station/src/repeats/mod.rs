@@ -87,7 +87,6 @@ impl Finder {
         let per_km = self.per_km(line);
         let seen = line - self.start;
         let found = search::row_to_the_newest(&self.marks, seen, per_km, &self.limits)?;
-        self.lanes.remove(&found.marks);
         let limits = &self.limits;
         let mut rows = self.rows.iter_mut().filter(|row| row.is_active);
         if rows.any(|row| row.join(&found, limits)) || !self.has_room() {

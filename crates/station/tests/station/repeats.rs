@@ -109,9 +109,11 @@ fn damaged_roller_raises_one_alarm_and_is_on_the_map() {
     let reports = results
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
-    let with_repeats =
+    let mut with_repeats =
         reports.filter(|report: &Value| !report["inspections"][0]["repeats"].is_null());
-    let last = with_repeats.last().expect("a strip that tells the repeat");
+    let last = with_repeats
+        .next_back()
+        .expect("a strip that tells the repeat");
     assert_eq!(last["inspections"][0]["repeats"][0]["id"], 1, "{last}");
 }
 

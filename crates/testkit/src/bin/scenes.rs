@@ -38,7 +38,7 @@ struct Args {
     /// Rows of a strip of the web
     #[arg(long, value_name = "N", default_value_t = 1024)]
     rows: usize,
-    /// Circumference of a damaged roller that leaves a knot on the web each turn, rows
+    /// Circumference of a damaged roller that leaves a knot on the web each turn, rows; the web has no other defects
     #[arg(long, value_name = "ROWS")]
     roller: Option<f64>,
 }
@@ -67,6 +67,8 @@ fn main() -> Result<()> {
                 across: 0.85,
             });
             let spec = ClothSpec {
+                // Their kinds come again in each section of the drawn web.
+                defects: roller.is_none(),
                 roller,
                 ..ClothSpec::default()
             };
