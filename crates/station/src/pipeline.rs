@@ -161,11 +161,17 @@ impl Pipeline {
         if self.pipeline.set_state(gst::State::Ready).is_ok() {
             let _ = source::set_controls(&config.source, &self.source);
             self.genicam = source::genicam(&self.source).map(Arc::new);
-            if config.is_triggered_here() {
-                let silent = || (Trouble::CameraLost, "the camera does not open".to_owned());
-                let camera = self.genicam.as_ref().ok_or_else(silent)?;
-                source::trigger_by_software(camera, &self.source)
-                    .map_err(|why| (Trouble::SettingsRefused, why))?;
+            let refused = |why| (Trouble::SettingsRefused, why);
+            match &self.genicam {
+                Some(camera) if config.is_triggered_here() => {
+                    source::trigger_by_software(camera, &self.source).map_err(refused)?;
+                }
+                Some(camera) => source::end_trigger_by_software(camera).map_err(refused)?,
+                None if config.is_triggered_here() => {
+                    let text = "the camera does not open".to_owned();
+                    return Err((Trouble::CameraLost, text));
+                }
+                None => {}
             }
         }
         match self.pipeline.set_state(gst::State::Playing) {

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Instant,
 };
@@ -20,6 +20,8 @@ pub struct Line {
     newest: AtomicU64,
     deadlines: Deadlines,
     sink: OnceLock<Sink>,
+    /// Cameras begin without `enable`.
+    is_commanded: AtomicBool,
 }
 
 impl Line {
@@ -33,6 +35,7 @@ impl Line {
             newest: AtomicU64::new(0),
             deadlines: Deadlines::start()?,
             sink: OnceLock::new(),
+            is_commanded: AtomicBool::new(false),
         }))
     }
 
@@ -40,6 +43,15 @@ impl Line {
     pub fn set_sink(&self, sink: Sink) {
         // There is one protocol for the machine.
         let _ = self.sink.set(sink);
+    }
+
+    /// A PLC says which cameras are enabled: no output is set for a camera before.
+    pub fn wait_for_commands(&self) {
+        self.is_commanded.store(true, Relaxed);
+    }
+
+    pub(super) fn is_commanded(&self) -> bool {
+        self.is_commanded.load(Relaxed)
     }
 
     /// Tells this run of the station from all others; never 0.

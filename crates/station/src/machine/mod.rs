@@ -78,7 +78,7 @@ impl Machine {
             frames: Mutex::default(),
             outcomes: Default::default(),
             unanswered: Mutex::default(),
-            enabled: AtomicBool::new(true),
+            enabled: AtomicBool::new(!line.is_commanded()),
             output: Mutex::default(),
             release: Mutex::default(),
         });
@@ -120,7 +120,7 @@ impl Machine {
         self.frames().part = part;
     }
 
-    /// Whether the machine lets the camera drive its output; true at the start.
+    /// Whether the machine lets the camera drive its output; true at the start without a PLC that commands.
     pub fn is_enabled(&self) -> bool {
         self.enabled.load(Relaxed)
     }

@@ -8,7 +8,7 @@ use std::{
 use super::Machine;
 
 /// Triggers the camera once. May take seconds if the camera does not answer.
-pub type Trigger = Box<dyn FnMut() -> Result<(), String> + Send>;
+pub type Fire = Box<dyn FnMut() -> Result<(), String> + Send>;
 /// Gets a sentence for people.
 type Alarm = Box<dyn Fn(String) + Send>;
 
@@ -25,10 +25,10 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    trigger: Option<Trigger>,
+    fire: Option<Fire>,
     /// What waits for the camera.
     wanted: Option<Wanted>,
-    /// The thread has the trigger.
+    /// The thread triggers the camera now.
     is_busy: bool,
     is_over: bool,
 }
@@ -60,18 +60,18 @@ impl Release {
     }
 
     /// How the camera is triggered from now on.
-    pub fn attach(&self, trigger: Trigger) {
-        self.0.state().trigger = Some(trigger);
+    pub fn attach(&self, fire: Fire) {
+        self.0.state().fire = Some(fire);
     }
 
     /// Takes the camera away. Waits until a trigger that is on its way is done, for 5 s at most.
     pub fn detach(&self) {
         let mut state = self.0.state();
-        state.trigger = None;
+        state.fire = None;
         let changed = &self.0.changed;
         let waited = changed.wait_timeout_while(state, BACK_LIMIT, |state| state.is_busy);
         // The thread may have put it back meanwhile.
-        waited.unwrap_or_else(PoisonError::into_inner).0.trigger = None;
+        waited.unwrap_or_else(PoisonError::into_inner).0.fire = None;
     }
 
     /// Triggers the camera for this number. Does not wait.
@@ -100,19 +100,19 @@ impl Shared {
     }
 
     fn run(&self, machine: &Weak<Machine>, alarm: &Alarm) {
-        while let Some((wanted, trigger)) = self.next() {
+        while let Some((wanted, fire)) = self.next() {
             let Some(machine) = machine.upgrade() else {
                 return;
             };
-            let fired = match trigger {
+            let fired = match fire {
                 // Its time may be over: the frame would be of another piece.
-                Some(mut trigger) => {
+                Some(mut fire) => {
                     let is_wanted = match wanted {
                         Wanted::Asked(sequence) => machine.is_armed(sequence),
                         Wanted::First => true,
                     };
-                    let fired = if is_wanted { trigger() } else { Ok(()) };
-                    self.put_back(trigger);
+                    let fired = if is_wanted { fire() } else { Ok(()) };
+                    self.put_back(fire);
                     fired
                 }
                 // That has an alarm of its own.
@@ -137,27 +137,27 @@ impl Shared {
     }
 
     /// Waits for a number; `None` at the end.
-    fn next(&self) -> Option<(Wanted, Option<Trigger>)> {
+    fn next(&self) -> Option<(Wanted, Option<Fire>)> {
         let mut state = self.state();
         loop {
             if state.is_over {
                 return None;
             }
             if let Some(wanted) = state.wanted.take() {
-                let trigger = state.trigger.take();
-                state.is_busy = trigger.is_some();
-                return Some((wanted, trigger));
+                let fire = state.fire.take();
+                state.is_busy = fire.is_some();
+                return Some((wanted, fire));
             }
             let woken = self.changed.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn put_back(&self, trigger: Trigger) {
+    fn put_back(&self, fire: Fire) {
         let mut state = self.state();
         state.is_busy = false;
         // Another one may have come.
-        state.trigger.get_or_insert(trigger);
+        state.fire.get_or_insert(fire);
         drop(state);
         self.changed.notify_all();
     }

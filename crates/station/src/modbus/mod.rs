@@ -95,6 +95,9 @@ impl Modbus {
         };
         let units: Arc<[Unit]> = cameras.map(unit).collect();
         let of_sink = units.clone();
+        if has_commands {
+            line.wait_for_commands();
+        }
         line.set_sink(Box::new(move |camera, answer| {
             if let Some(unit) = of_sink.iter().find(|unit| unit.name == camera) {
                 unit.handshake().answer(answer);

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::*;
-use crate::machine::{Finding, Outcome};
+use crate::machine::{self, Finding, Machine, Outcome, Trigger};
 
 /// A line that notes each level with its time.
 #[derive(Clone, Default)]
@@ -210,4 +210,47 @@ fn a_slow_line_holds_up_no_answer_and_its_late_pulses_are_left_out() {
         "{alarm}"
     );
     assert_eq!(fake.levels(), [false, true, false]);
+}
+
+#[test]
+fn only_frames_that_the_machine_asks_for_drive_the_output_and_only_if_it_is_enabled() {
+    let (output, fake, _told) = output(60_000, None);
+    let machine = Machine::new("left", &machine::Line::new().unwrap());
+    machine.set_settings(machine::Settings {
+        trigger: Trigger::Next,
+        ..machine::Settings::default()
+    });
+    machine.set_output(Some(Arc::new(output)));
+    let good = Finding {
+        verdict: Outcome::Pass,
+        ..Finding::NOTHING
+    };
+    let pass = || {
+        let sequence = machine.arrive();
+        machine.judge(sequence, &good, &None).unwrap()
+    };
+    assert_eq!(pass().outcome.outcome, "pass");
+    sleep(Duration::from_millis(50));
+    assert_eq!(fake.levels(), [false]);
+    machine.arm().unwrap();
+    pass();
+    fake.wait_for(&[false, true]);
+    machine.set_enabled(false);
+    fake.wait_for(&[false, true, false]);
+    machine.arm().unwrap();
+    pass();
+    // Another output has the same setting.
+    let (another, other, _told) = self::output(60_000, None);
+    machine.set_output(Some(Arc::new(another)));
+    machine.arm().unwrap();
+    pass();
+    sleep(Duration::from_millis(50));
+    assert_eq!(fake.levels(), [false, true, false]);
+    assert_eq!(other.levels(), [false]);
+    machine.set_enabled(true);
+    machine.arm().unwrap();
+    pass();
+    other.wait_for(&[false, true]);
+    machine.set_output(None);
+    assert_eq!(other.levels(), [false, true, false]);
 }

@@ -25,6 +25,20 @@ pub fn trigger_by_software(camera: &Camera, bin: &gst::Bin) -> Result<(), String
     Ok(())
 }
 
+/// Lets a camera that waits for the station's trigger take frames by itself: it kept that setting since a station ended.
+/// Other triggers belong to people.
+///
+/// # Errors
+/// The camera does not answer, or refuses it; a sentence.
+pub fn end_trigger_by_software(camera: &Camera) -> Result<(), String> {
+    for (feature, ours) in [("TriggerMode", "On"), ("TriggerSource", "Software")] {
+        if !camera.has(feature)? || camera.text(feature)? != ours {
+            return Ok(());
+        }
+    }
+    camera.set_text("TriggerMode", "Off")
+}
+
 /// As `arv_camera_set_trigger` does, in the form of the property `features`.
 fn features(camera: &Camera) -> Result<String, String> {
     for needed in ["TriggerMode", "TriggerSource", "TriggerSoftware"] {

@@ -13,6 +13,8 @@ use clinspect_testkit::tools::{Sandbox, has_device, skip_for_kernel};
 
 use crate::process::{Station, live_camera, program};
 
+/// Longest wait for a level: an emulated processor takes minutes to compile the kernels.
+const LIMIT: Duration = Duration::from_secs(300);
 const CONFIGFS: &str = "/sys/kernel/config/gpio-sim";
 
 /// A chip of two lines that ends with the test. The second is named OUT1.
@@ -65,7 +67,7 @@ impl Chip {
 
     #[track_caller]
     fn wait_for(&self, line: u32, is_high: bool) {
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + LIMIT;
         while self.is_high(line) != is_high {
             assert!(Instant::now() < until, "line {line} is not {is_high}");
             sleep(Duration::from_millis(2));
@@ -129,7 +131,7 @@ fn line_of_a_station_pulses_for_pass_rests_at_the_end_and_after_a_kill_by_the_co
     let sandbox = Sandbox::new("station-gpio");
     let camera = live_camera("left", "black", "pitch-x = 16, min-contrast = 0")
         + &format!(
-            "output = {{ kind = \"gpio\", chip = \"{}\", line = \"OUT1\", pulse-ms = 10000 }}\n",
+            "start-timeout = 300\noutput = {{ kind = \"gpio\", chip = \"{}\", line = \"OUT1\", pulse-ms = 10000 }}\n",
             chip.device.display()
         );
     let station = Station::start(&sandbox, &camera);
