@@ -282,6 +282,10 @@ fn inside_trigger() {
     };
     let is_running = || *camera.status.borrow() == Status::Running;
     wait("it waits for a trigger", &is_running);
+    // Its kernels have run: for a frame that nobody asked for.
+    let first = std::mem::take(&mut *told.lock().unwrap());
+    let first: Vec<_> = first.iter().map(|of| of.is_asked_for).collect();
+    assert_eq!(first, [false]);
     let trigger = || {
         let sequence = camera.machine.arm().unwrap();
         wait("an answer", &|| !told.lock().unwrap().is_empty());
@@ -309,7 +313,7 @@ fn inside_trigger() {
     assert_eq!(restarts.load(Relaxed), 0);
     assert_eq!(trigger().outcome, Outcome::Pass);
     let frames = camera.counters.frames.load(Relaxed);
-    assert_eq!(frames, 31, "no frame without a trigger");
+    assert_eq!(frames, 1 + 31, "no frame without a trigger");
 
     // The camera keeps its settings, and a station that does not trigger it gets its frames all the same.
     let mut free = config.clone();
