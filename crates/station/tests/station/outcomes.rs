@@ -15,7 +15,7 @@ use crate::process::Station;
 /// The published results of all cameras.
 fn results(file: &Path) -> Vec<Value> {
     let lines = fs::read_to_string(file).unwrap();
-    let lines = lines.lines().map(|line| serde_json::from_str(line));
+    let lines = lines.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().unwrap()
 }
 
