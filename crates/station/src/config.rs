@@ -209,6 +209,19 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
     } else {
         cameras(table, None, mistakes)
     };
+    let has_commands = modbus.as_ref().is_some_and(|of| of.allow_commands);
+    if let Some(camera) = cameras.iter().find(|of| of.waits_for_machine())
+        && !has_commands
+        // Its own mistakes come first.
+        && !table.has("modbus") | modbus.is_some()
+    {
+        let text = format!(
+            "the camera {} waits for triggers, and nothing may give one; set allow-commands = true in [modbus], or leave \
+             trigger out",
+            camera.name
+        );
+        mistakes.add_missing(&table.place("camera"), text);
+    }
     if modbus.is_some() {
         modbus::check_cameras(table, cameras.len(), mistakes);
     }

@@ -183,6 +183,16 @@ impl Pipeline {
         }
     }
 
+    /// A live source goes on when the queue is full, if frames have a deadline: a frame that waits in the camera would arrive
+    /// later than it was taken, and its deadline would begin too late. The queue drops it instead.
+    pub fn set_deadline(&self, config: &CameraConfig) {
+        let mut query = gst::query::Latency::new();
+        let is_live = self.pipeline.query(&mut query) && query.result().0;
+        let drops = is_live && config.machine.deadline.is_some();
+        let leaky = if drops { "upstream" } else { "no" };
+        self.queue.set_property_from_str("leaky", leaky);
+    }
+
     /// Whether the source and all elements have started.
     pub fn is_playing(&self) -> bool {
         let (result, state, _) = self.pipeline.state(gst::ClockTime::ZERO);

@@ -220,6 +220,7 @@ impl Station {
             match before.iter().position(|of| of.camera.name == config.name) {
                 Some(index) => {
                     let supervisor = before.swap_remove(index);
+                    supervisor.camera.machine.set_recipe(&config.recipe);
                     supervisor.change(config.clone());
                     running.supervisors.push(supervisor);
                 }

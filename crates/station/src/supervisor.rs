@@ -138,6 +138,7 @@ impl Drop for Fault {
         if std::thread::panicking() {
             let text = "the station has a fault and no longer watches this camera; start it again";
             self.0.machine.set_output(None);
+            self.0.machine.abandon();
             self.0.alarm(text.to_owned());
             let status = Status::Failed(Trouble::CameraLost, text.to_owned());
             self.0.set_status(status);
@@ -251,6 +252,7 @@ impl Run {
             }
         };
         self.camera.history().begin_pipeline();
+        self.camera.counters.repeats_now.store(0, Relaxed);
         self.camera.history().offers = pipeline.offers();
         let end = pipeline
             .start(&self.config)
@@ -376,7 +378,10 @@ impl Run {
         if let Some(release) = &self.release {
             let camera = camera.clone();
             release.attach(Box::new(move || camera.execute("TriggerSoftware")));
-            release.fire_first();
+            // Not after a change of the output only: the machine may ask for a frame meanwhile.
+            if !pipeline.watched().has_results() {
+                release.fire_first(&self.camera.machine);
+            }
         }
     }
 
@@ -443,6 +448,7 @@ impl Run {
             let is_new = *self.camera.status.borrow() != Status::Running;
             if has_results && (is_new || !is_described) {
                 self.describe(pipeline);
+                pipeline.set_deadline(&self.config);
                 is_described = true;
             }
             if is_running && is_new {
@@ -642,6 +648,9 @@ impl Run {
                 .pictures()
                 .set_settings(PictureSettings::of(&config));
             self.camera.machine.set_settings(config.machine);
+            if let Some(pipeline) = &pipeline {
+                pipeline.set_deadline(&config);
+            }
             self.config = config;
             // At a new start this comes again.
             self.answer_machine()?;
@@ -685,6 +694,7 @@ impl Run {
             Ok(next) => next,
             Err((trouble, text)) => {
                 self.config = old;
+                self.camera.machine.set_recipe(&self.config.recipe);
                 let why = format!("{trouble}: {}", crate::secrets::without_users(&text));
                 self.camera.alarm(format!(
                     "{why}; the camera continues with the previous settings"
@@ -695,12 +705,16 @@ impl Run {
         };
         pictures.set_settings(settings);
         self.camera.machine.set_recipe(&self.config.recipe);
+        self.camera.machine.set_settings(self.config.machine);
+        self.answer_machine()?;
         pipeline.swap(next, &self.config, &self.camera, &outlets)?;
         // Until the first result of the new elements.
         self.camera.set_status(Status::Starting);
-        if let Some(release) = &self.release {
-            release.fire_first();
+        // Else it comes with the camera.
+        if let Some(release) = self.release.as_ref().filter(|_| self.has_genicam) {
+            release.fire_first(&self.camera.machine);
         }
+        self.camera.counters.repeats_now.store(0, Relaxed);
         let mut history = self.camera.history();
         history.begin_pipeline();
         history.offers = pipeline.offers();

@@ -181,11 +181,9 @@ pub(super) fn read(
     set(&mut camera.silence, silence);
     set(&mut camera.start_timeout, start_timeout);
     set(&mut camera.triggered, triggered);
-    if let Some(machine) = machine {
-        camera.machine = machine;
-        // No frame is due at a time.
-        camera.triggered |= machine.trigger != machine::Trigger::Every;
-    }
+    set(&mut camera.machine, machine);
+    // No frame is due at a time.
+    camera.triggered |= camera.waits_for_machine();
     set(&mut camera.output, output.map(Some));
     if let Some(output) = &camera.output {
         of_output::check(output, &camera.source, &camera.machine, table, mistakes);
@@ -249,6 +247,11 @@ impl CameraConfig {
             recording: None,
             repeats: Some(repeats::Settings::default()),
         }
+    }
+
+    /// Whether the machine says when a frame is due.
+    pub fn waits_for_machine(&self) -> bool {
+        self.machine.trigger != machine::Trigger::Every
     }
 
     /// Whether the station triggers the camera.

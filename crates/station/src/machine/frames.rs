@@ -24,6 +24,12 @@ pub(super) struct Frames {
     armed: Option<Record>,
     /// After a trigger without a frame no trigger is taken before this time: its frame may still come.
     not_before: Option<Instant>,
+    /// The station's command to the camera is under way: a lost packet is sent again after a while.
+    is_firing: bool,
+    /// The trigger of that command was lost meanwhile.
+    is_lost_while_firing: bool,
+    /// A frame is due that nobody asked for.
+    is_first_due: bool,
 }
 
 /// A frame, or a trigger that waits for its frame.
@@ -93,7 +99,7 @@ impl Frames {
             Err(NotReady::NoTrigger)
         } else if self.is_switching {
             Err(NotReady::Switching)
-        } else if self.armed.is_some() {
+        } else if self.armed.is_some() || self.is_firing || self.is_first_due {
             Err(NotReady::Waiting)
         } else if self.not_before.is_some_and(|end| now < end) {
             Err(NotReady::AfterLoss)
@@ -116,6 +122,7 @@ impl Frames {
         record.is_triggered = true;
         let sequence = record.sequence;
         self.armed = Some(record);
+        self.is_firing = self.settings.trigger == Trigger::Software;
         Ok((sequence, due))
     }
 
@@ -140,7 +147,10 @@ impl Frames {
         time: SystemTime,
         next: impl FnOnce() -> u64,
     ) -> (u64, Option<Instant>, Option<Answer>) {
-        let mut record = match self.armed.take() {
+        // Nobody asked for this one.
+        let is_first = std::mem::take(&mut self.is_first_due);
+        let armed = if is_first { None } else { self.armed.take() };
+        let mut record = match armed {
             Some(armed) => Record {
                 arrived: now,
                 time,
@@ -209,6 +219,7 @@ impl Frames {
     }
 
     pub fn abandon(&mut self, now: Instant) -> Vec<Closed> {
+        self.is_first_due = false;
         let mut abandoned = self.skip_to(u64::MAX, now);
         if let Some(record) = self.armed.take() {
             abandoned.push(self.lost_trigger(record, now));
@@ -259,8 +270,26 @@ impl Frames {
     }
 
     fn lost_trigger(&mut self, record: Record, now: Instant) -> Closed {
+        self.is_lost_while_firing |= self.is_firing;
         self.not_before = Some(now + self.settings.frame_within);
         self.close(record, Outcome::Lost, now)
+    }
+
+    /// The camera is triggered for a frame that nobody asks for. A trigger that waits for its frame is lost: this frame could
+    /// be taken for it.
+    pub fn expect_first(&mut self, now: Instant) -> Vec<Closed> {
+        self.is_first_due = true;
+        let armed = self.armed.take();
+        let lost = armed.map(|record| self.lost_trigger(record, now));
+        lost.into_iter().collect()
+    }
+
+    /// The command to the camera is done, or was not given. The camera may have obeyed it just now.
+    pub fn fired(&mut self, now: Instant) {
+        self.is_firing = false;
+        if std::mem::take(&mut self.is_lost_while_firing) {
+            self.not_before = Some(now + self.settings.frame_within);
+        }
     }
 
     fn close(&self, mut record: Record, outcome: Outcome, now: Instant) -> Closed {
@@ -446,6 +475,39 @@ mod tests {
         // Its frame may still come, and must not be taken for the next trigger's.
         assert_eq!(bench.arm(459), Err(NotReady::AfterLoss));
         assert_eq!(bench.arm(460), Ok(4));
+    }
+
+    #[test]
+    fn no_trigger_is_taken_while_a_command_to_the_camera_is_under_way_or_its_frame_may_come() {
+        let mut bench = Bench::new(Trigger::Software);
+        assert_eq!(bench.arm(0), Ok(1));
+        assert_eq!(bench.expire(200), [(1, Outcome::Lost)]);
+        // The time after the loss is over, but a packet of the command was lost and is sent again.
+        assert_eq!(bench.arm(400), Err(NotReady::Waiting));
+        bench.frames.fired(bench.at(500));
+        assert_eq!(bench.arm(699), Err(NotReady::AfterLoss));
+        assert_eq!(bench.arm(700), Ok(2));
+        bench.frames.fired(bench.at(701));
+        assert_eq!(bench.arrive(702).0, 2);
+        assert_eq!(bench.arm(703), Ok(3));
+    }
+
+    #[test]
+    fn a_frame_that_the_station_wants_is_not_taken_for_a_trigger() {
+        let mut bench = Bench::new(Trigger::Software);
+        assert_eq!(bench.arm(0), Ok(1));
+        bench.frames.fired(bench.at(1));
+        let lost = bench.frames.expect_first(bench.at(2));
+        let lost = lost.iter().map(|of| of.answer.map(|of| of.outcome));
+        assert_eq!(Vec::from_iter(lost), [Some(Outcome::Lost)]);
+        assert_eq!(bench.arm(300), Err(NotReady::Waiting));
+        let (first, _) = bench.arrive(301);
+        let first = bench
+            .frames
+            .judge(first, &PASS, &None, bench.at(302))
+            .and_then(|of| of.answer);
+        assert_eq!(first.map(|of| of.is_asked_for), Some(false));
+        assert_eq!(bench.arm(303), Ok(3));
     }
 
     #[test]

@@ -68,6 +68,11 @@ impl Line {
         self.deadlines.watch(machine);
     }
 
+    /// The newest number; 0 before the first one.
+    pub fn newest(&self) -> u64 {
+        self.newest.load(Relaxed)
+    }
+
     /// The next number.
     pub(super) fn next(&self) -> u64 {
         self.newest.fetch_add(1, Relaxed) + 1

@@ -31,7 +31,7 @@ pub use settings::{OfNone, Settings, Trigger};
 pub use tag::Tag;
 
 /// Frames without results that wait to be published. The supervisor takes them every 50 ms.
-const MOST_UNANSWERED: usize = 4096;
+const MOST_UNANSWERED: usize = 1 << 16;
 
 /// The frames of one camera between their arrival and their outcomes.
 ///
@@ -194,10 +194,25 @@ impl Machine {
         if is_own {
             match lock(&self.release).as_ref() {
                 Some(release) => release.fire(sequence),
-                None => self.lose_trigger(sequence),
+                None => {
+                    self.lose_trigger(sequence);
+                    self.fired();
+                }
             }
         }
         Ok(sequence)
+    }
+
+    /// The camera is to be triggered for a frame that nobody asks for. Until it has arrived no trigger is taken.
+    pub fn expect_first(&self) {
+        let mut frames = self.frames();
+        let lost = frames.expect_first(Instant::now());
+        self.end(lost);
+    }
+
+    /// The command to the camera is done, or was not given.
+    pub fn fired(&self) {
+        self.frames().fired(Instant::now());
     }
 
     /// Whether this trigger waits for its frame.
@@ -297,6 +312,13 @@ impl Machine {
             let mut unanswered = unanswered.unwrap_or_else(PoisonError::into_inner);
             if unanswered.len() < MOST_UNANSWERED {
                 unanswered.push_back(ended);
+            } else {
+                crate::warning!(
+                    "camera {}: the outcome {} of number {} is not published: too many wait",
+                    self.camera,
+                    ended.outcome.outcome,
+                    ended.outcome.sequence
+                );
             }
         }
     }

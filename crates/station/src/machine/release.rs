@@ -26,6 +26,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     fire: Option<Fire>,
+    /// Counts the cameras that came and went.
+    camera: u64,
     /// What waits for the camera.
     wanted: Option<Wanted>,
     /// The thread triggers the camera now.
@@ -61,17 +63,19 @@ impl Release {
 
     /// How the camera is triggered from now on.
     pub fn attach(&self, fire: Fire) {
-        self.0.state().fire = Some(fire);
+        let mut state = self.0.state();
+        state.fire = Some(fire);
+        state.camera += 1;
     }
 
     /// Takes the camera away. Waits until a trigger that is on its way is done, for 5 s at most.
     pub fn detach(&self) {
         let mut state = self.0.state();
         state.fire = None;
+        state.camera += 1;
         let changed = &self.0.changed;
-        let waited = changed.wait_timeout_while(state, BACK_LIMIT, |state| state.is_busy);
-        // The thread may have put it back meanwhile.
-        waited.unwrap_or_else(PoisonError::into_inner).0.fire = None;
+        // A command that takes longer keeps the camera until it is done.
+        let _ = changed.wait_timeout_while(state, BACK_LIMIT, |state| state.is_busy);
     }
 
     /// Triggers the camera for this number. Does not wait.
@@ -81,8 +85,12 @@ impl Release {
     }
 
     /// Triggers the camera for a frame that shows that all works, before the machine may ask. Does not wait.
-    pub fn fire_first(&self) {
-        self.0.state().wanted = Some(Wanted::First);
+    pub fn fire_first(&self, machine: &Machine) {
+        machine.expect_first();
+        let replaced = self.0.state().wanted.replace(Wanted::First);
+        if let Some(Wanted::Asked(_)) = replaced {
+            machine.fired();
+        }
         self.0.changed.notify_all();
     }
 }
@@ -100,7 +108,7 @@ impl Shared {
     }
 
     fn run(&self, machine: &Weak<Machine>, alarm: &Alarm) {
-        while let Some((wanted, fire)) = self.next() {
+        while let Some((wanted, fire, camera)) = self.next() {
             let Some(machine) = machine.upgrade() else {
                 return;
             };
@@ -112,13 +120,14 @@ impl Shared {
                         Wanted::First => true,
                     };
                     let fired = if is_wanted { fire() } else { Ok(()) };
-                    self.put_back(fire);
+                    self.put_back(fire, camera);
                     fired
                 }
                 // That has an alarm of its own.
                 None => {
                     if let Wanted::Asked(sequence) = wanted {
                         machine.lose_trigger(sequence);
+                        machine.fired();
                     }
                     continue;
                 }
@@ -133,11 +142,14 @@ impl Shared {
                 };
                 alarm(format!("the camera cannot be triggered: {why}{lost}"));
             }
+            if let Wanted::Asked(_) = wanted {
+                machine.fired();
+            }
         }
     }
 
-    /// Waits for a number; `None` at the end.
-    fn next(&self) -> Option<(Wanted, Option<Fire>)> {
+    /// Waits for a wanted frame; `None` at the end.
+    fn next(&self) -> Option<(Wanted, Option<Fire>, u64)> {
         let mut state = self.state();
         loop {
             if state.is_over {
@@ -146,18 +158,20 @@ impl Shared {
             if let Some(wanted) = state.wanted.take() {
                 let fire = state.fire.take();
                 state.is_busy = fire.is_some();
-                return Some((wanted, fire));
+                return Some((wanted, fire, state.camera));
             }
             let woken = self.changed.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn put_back(&self, fire: Fire) {
+    fn put_back(&self, fire: Fire, camera: u64) {
         let mut state = self.state();
         state.is_busy = false;
-        // Another one may have come.
-        state.fire.get_or_insert(fire);
+        // The camera may have been taken away, and must be closed then.
+        if state.camera == camera {
+            state.fire = Some(fire);
+        }
         drop(state);
         self.changed.notify_all();
     }

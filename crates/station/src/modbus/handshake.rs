@@ -51,6 +51,8 @@ pub struct Now {
     pub heartbeat: u16,
     /// Tells this run of the station from others.
     pub epoch: u32,
+    /// The newest number of a frame or trigger; 0: none yet.
+    pub newest: u64,
 }
 
 /// What is to be done after a write.
@@ -60,6 +62,8 @@ pub struct Asked {
     pub trigger: bool,
     /// Switch to the recipe with this number, and say through [`Handshake::switched`] what became of it.
     pub recipe: Option<u16>,
+    /// Raise an alarm: the PLC's heartbeat has stopped.
+    pub alarm: bool,
 }
 
 /// The words of one camera, and what follows from them.
@@ -74,6 +78,8 @@ pub struct Handshake {
     /// The result in the registers.
     result: Option<Answer>,
     queue: VecDeque<Answer>,
+    /// Results up to this number are of frames from before the PLC began, or began anew: it does not get them.
+    begun_after: u64,
     has_overrun: bool,
     missed: u16,
     fault: Option<Fault>,
@@ -95,6 +101,7 @@ impl Handshake {
             taken: None,
             result: None,
             queue: VecDeque::new(),
+            begun_after: 0,
             has_overrun: false,
             missed: 0,
             fault: None,
@@ -142,7 +149,7 @@ impl Handshake {
 
     /// The PLC writes these words, from the word `first` on.
     pub fn write(&mut self, first: usize, words: &[u16], now: &Now, time: Instant) -> Asked {
-        self.expire(time);
+        let alarm = self.expire(time);
         // The PLC must have seen it: a write of enable and trigger together triggers nothing.
         let was_ready = self.is_ready(now);
         let was_enabled = self.is_enabled();
@@ -162,10 +169,16 @@ impl Handshake {
         if rises(self, wanted::CLEAR) {
             self.clear();
         }
+        if rises(self, wanted::CLEAR) || rises(self, wanted::ENABLE) {
+            self.begun_after = now.newest;
+        }
         if !self.wants(wanted::TRIGGER) {
             self.taken = None;
         }
-        let mut asked = Asked::default();
+        let mut asked = Asked {
+            alarm,
+            ..Asked::default()
+        };
         if rises(self, wanted::TRIGGER) {
             asked.trigger = now.has_trigger && was_ready && self.is_enabled();
             if !asked.trigger {
@@ -215,7 +228,7 @@ impl Handshake {
         }
         if !self.has_commands {
             self.result = Some(*answer);
-        } else if !self.is_enabled() {
+        } else if !self.is_enabled() || answer.sequence <= self.begun_after {
             // Nobody wants it.
         } else if self.queue.len() < QUEUE {
             self.queue.push_back(*answer);

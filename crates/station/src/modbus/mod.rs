@@ -207,6 +207,9 @@ impl Modbus {
         if let Some(camera) = &camera {
             camera.machine.set_enabled(is_enabled);
             camera.machine.set_part(part);
+            if asked.alarm {
+                self.tell_lost_heartbeat(camera);
+            }
         }
         if asked.trigger {
             let armed = camera.and_then(|camera| camera.machine.arm().ok());
@@ -235,6 +238,7 @@ impl Modbus {
             recipe: recipe.unwrap_or(0),
             heartbeat: self.line.heartbeat(),
             epoch: self.line.epoch(),
+            newest: self.line.newest(),
             ..Now::default()
         };
         let Some(camera) = camera else {
@@ -295,6 +299,14 @@ impl Modbus {
         }
     }
 
+    fn tell_lost_heartbeat(&self, camera: &Camera) {
+        let milliseconds = self.settings.heartbeat_timeout.as_millis();
+        camera.alarm(format!(
+            "the PLC's heartbeat has not changed for {milliseconds} ms; the PLC gets no results until its heartbeat goes on \
+             and it writes enable = 0, then 1"
+        ));
+    }
+
     /// Watches the heartbeats of PLCs, and passes their `enable` on to cameras, also to those that are new.
     async fn watch(&self) {
         if !self.settings.allow_commands {
@@ -315,11 +327,7 @@ impl Modbus {
                 };
                 camera.machine.set_enabled(is_enabled);
                 if has_stopped {
-                    let milliseconds = self.settings.heartbeat_timeout.as_millis();
-                    camera.alarm(format!(
-                        "the PLC's heartbeat has not changed for {milliseconds} ms; the PLC gets no results until its \
-                         heartbeat goes on and it writes enable = 0, then 1"
-                    ));
+                    self.tell_lost_heartbeat(&camera);
                 }
             }
         }

@@ -43,17 +43,19 @@ impl Line for CameraLine {
     fn set(&mut self, is_active: bool) -> Result<(), String> {
         let user_output = &self.user_output;
         let told = |why| format!("user-output = {user_output:?}: {why}");
+        // Nobody else selects another one while the camera is open: a pulse needs one write.
+        let was_connected = std::mem::take(&mut self.is_connected);
+        if !was_connected {
+            let selected = self.camera.set_text("UserOutputSelector", user_output);
+            selected.map_err(told)?;
+        }
         // Rest, before the line shows it.
-        let selected = self.camera.set_text("UserOutputSelector", user_output);
-        selected.map_err(told)?;
         let set = self.camera.set_boolean("UserOutputValue", is_active);
         set.map_err(told)?;
-        if !self.is_connected {
-            if let Some(line) = &self.line {
-                self.connect(line)?;
-            }
-            self.is_connected = true;
+        if let Some(line) = self.line.as_ref().filter(|_| !was_connected) {
+            self.connect(line)?;
         }
+        self.is_connected = true;
         Ok(())
     }
 }

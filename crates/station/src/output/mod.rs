@@ -131,6 +131,7 @@ impl Output {
         let driver = Driver {
             shared: shared.clone(),
             line: None,
+            pulse: settings.pulse,
             level: None,
             retry: None,
             missed: 0,
@@ -233,6 +234,8 @@ impl Shared {
 struct Driver {
     shared: Arc<Shared>,
     line: Option<Box<dyn Line>>,
+    /// Length of a pulse.
+    pulse: Duration,
     /// As it was set; `None`: not known.
     level: Option<bool>,
     /// When to try again.
@@ -318,7 +321,15 @@ impl Driver {
         let Some(line) = &mut self.line else {
             return;
         };
-        match line.set(is_active) {
+        let begun = Instant::now();
+        let set = line.set(is_active).and_then(|()| {
+            let took = begun.elapsed();
+            // The level came when another piece may be there.
+            (!is_active || took < self.pulse)
+                .then_some(())
+                .ok_or_else(|| format!("a pulse began {} ms late", took.as_millis()))
+        });
+        match set {
             Ok(()) => {
                 (self.level, self.retry) = (Some(is_active), None);
                 if self.shared.state().trouble.take().is_some() {
@@ -326,7 +337,9 @@ impl Driver {
                 }
             }
             Err(why) => {
-                (self.level, self.retry) = (None, Some(Instant::now() + RETRY));
+                // A pulse that may have begun must end at once.
+                let pause = if is_active { Duration::ZERO } else { RETRY };
+                (self.level, self.retry) = (None, Some(Instant::now() + pause));
                 let mut state = self.shared.state();
                 state.timing.clear();
                 let is_new = state.trouble.replace(why.clone()).is_none();

@@ -5,8 +5,11 @@ use gst::prelude::*;
 
 use super::aravis;
 
-/// The triggers that release one frame, in the order of preference: not every camera has the first.
+/// The triggers that release frames, in the order of preference. All are switched off but one.
 const SELECTORS: [&str; 3] = ["FrameStart", "FrameBurstStart", "AcquisitionStart"];
+
+/// One trigger of this kind releases as many frames as this feature says.
+const BURST: (&str, &str) = ("FrameBurstStart", "AcquisitionBurstFrameCount");
 
 /// Lets the camera of `bin`, which has not started, wait for the command `TriggerSoftware`.
 ///
@@ -57,11 +60,19 @@ fn features(camera: &Camera) -> Result<String, String> {
         for selector in SELECTORS {
             if camera.has_entry("TriggerSelector", selector)? {
                 features.push(format!("TriggerSelector={selector} TriggerMode=Off"));
-                chosen = chosen.or(Some(selector));
+                // In continuous mode this one releases frames without end.
+                let releases_one = selector != "AcquisitionStart";
+                chosen = chosen.or(releases_one.then_some(selector));
             }
         }
-        let chosen = chosen.ok_or("this camera has no trigger that releases one frame")?;
+        let chosen = chosen.ok_or(
+            "this camera has no trigger that releases one frame; trigger it by a line, and set trigger = \"next-frame\"",
+        )?;
         features.push(format!("TriggerSelector={chosen}"));
+        let (burst, count) = BURST;
+        if chosen == burst && camera.has(count)? {
+            features.push(format!("{count}=1"));
+        }
     }
     features.push("TriggerMode=On TriggerSource=Software".to_owned());
     Ok(features.join(" "))

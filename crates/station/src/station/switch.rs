@@ -155,6 +155,8 @@ impl Station {
             let known = known.map(|of| &of.camera.name).position(|of| of == name);
             if let Some(index) = known {
                 let supervisor = ordered.leaving.swap_remove(index);
+                // What other elements judge from now on is a fault, until they are replaced.
+                supervisor.camera.machine.set_recipe(&config.recipe);
                 let answer = supervisor.switch(config.clone());
                 (ordered.changed).push((name.clone(), config.start_timeout, answer));
                 running.supervisors.push(supervisor);

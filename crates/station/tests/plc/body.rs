@@ -37,6 +37,8 @@ struct Rules {
     /// The number in the registers.
     shown: Option<u64>,
     missed: u16,
+    /// The newest number when the PLC began, or began anew.
+    begun_after: u64,
 }
 
 fn body(input: &mut Unstructured) -> Result<()> {
@@ -49,6 +51,7 @@ fn body(input: &mut Unstructured) -> Result<()> {
         waiting: VecDeque::new(),
         shown: None,
         missed: 0,
+        begun_after: 0,
     };
     while !input.is_empty() {
         match input.int_in_range(0..=9_u8)? {
@@ -90,6 +93,8 @@ impl Rules {
             recipe: input.arbitrary()?,
             heartbeat: input.arbitrary()?,
             epoch: input.arbitrary()?,
+            // Frames may have arrived that have no outcome yet.
+            newest: self.given.len() as u64 + input.int_in_range(0..=3)?,
         };
         Ok(())
     }
@@ -120,10 +125,14 @@ impl Rules {
             "what was written is read"
         );
         let rises = |bit| before[0] & bit == 0 && after[0] & bit != 0;
-        let (clears, triggers) = (rises(wanted::CLEAR), rises(wanted::TRIGGER));
+        let [clears, triggers, enables] =
+            [wanted::CLEAR, wanted::TRIGGER, wanted::ENABLE].map(rises);
         assert!(!asked.trigger || (was_ready && triggers && self.now.has_trigger));
         assert!(asked.recipe.is_none_or(|number| number == after[1]));
         self.see_enable(was_enabled);
+        if clears || enables {
+            self.begun_after = self.now.newest;
+        }
         if clears {
             self.waiting.clear();
             self.shown = None;
@@ -173,7 +182,8 @@ impl Rules {
                 self.shown = None;
                 self.waiting = [sequence].into();
             }
-        } else if answer.is_asked_for && self.handshake.is_enabled() {
+        } else if answer.is_asked_for && self.handshake.is_enabled() && sequence > self.begun_after
+        {
             // One that finds the queue full is missed.
             if self.waiting.len() < QUEUE {
                 self.waiting.push_back(sequence);

@@ -258,6 +258,7 @@ fn inside_trigger() {
     let simulated = Simulated::with_output(&sandbox);
     let file = sandbox.path().join("station.toml");
     let text = camera(20, PASSES).replace("output", "machine = { trigger = \"software\" }\noutput");
+    let text = format!("[modbus]\nlisten = \"127.0.0.1:0\"\nallow-commands = true\n{text}");
     fs::write(&file, text).unwrap();
     let config = Config::read(&file).unwrap().cameras.remove(0);
     assert!(config.triggered);
