@@ -147,10 +147,9 @@ impl Frames {
         time: SystemTime,
         next: impl FnOnce() -> u64,
     ) -> (u64, Option<Instant>, Option<Answer>) {
-        // Nobody asked for this one.
-        let is_first = std::mem::take(&mut self.is_first_due);
-        let armed = if is_first { None } else { self.armed.take() };
-        let mut record = match armed {
+        // While it is due, no trigger is taken: so this frame is nobody's.
+        self.is_first_due = false;
+        let mut record = match self.armed.take() {
             Some(armed) => Record {
                 arrived: now,
                 time,
