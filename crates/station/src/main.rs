@@ -215,7 +215,8 @@ fn error_or_print(args: &Args, text: &str) {
 
 fn run(config: Config, args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        // One may wait for a slow disk while the others answer a PLC.
+        .worker_threads(4)
         .enable_all()
         .build()?;
     let result = runtime.block_on(serve(config, args));

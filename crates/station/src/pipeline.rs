@@ -46,6 +46,8 @@ pub struct Pipeline {
     bus: gst::Bus,
     source: gst::Bin,
     queue: gst::Element,
+    /// Whether the source sends frames at their times.
+    is_live: bool,
     sink: gst::Element,
     /// The elements between the source and the sink, in their order.
     chain: Vec<gst::Element>,
@@ -140,6 +142,7 @@ impl Pipeline {
             bus,
             source,
             queue,
+            is_live: false,
             sink,
             chain: inspection.chain,
             parts: inspection.parts,
@@ -174,6 +177,10 @@ impl Pipeline {
                 None => {}
             }
         }
+        // A live source sends nothing yet.
+        let paused = self.pipeline.set_state(gst::State::Paused);
+        self.is_live = paused == Ok(gst::StateChangeSuccess::NoPreroll);
+        self.set_waiting(config);
         match self.pipeline.set_state(gst::State::Playing) {
             Ok(_) => Ok(()),
             Err(_) => Err(self.error_on_bus().unwrap_or_else(|| {
@@ -183,13 +190,15 @@ impl Pipeline {
         }
     }
 
-    /// A live source goes on when the queue is full, if frames have a deadline: a frame that waits in the camera would arrive
-    /// later than it was taken, and its deadline would begin too late. The queue drops it instead.
-    pub fn set_deadline(&self, config: &CameraConfig) {
-        let mut query = gst::query::Latency::new();
-        let is_live = self.pipeline.query(&mut query) && query.result().0;
-        let drops = is_live && config.machine.deadline.is_some();
-        let leaky = if drops { "upstream" } else { "no" };
+    /// A live source goes on when the queue is full, if a machine waits for frames: a frame that was held back in the camera
+    /// would arrive later than it was taken, as the frame of another piece. The queue drops it instead.
+    pub fn set_waiting(&self, config: &CameraConfig) {
+        let is_machines = config.machine.deadline.is_some() || config.waits_for_machine();
+        let leaky = if self.is_live && is_machines {
+            "upstream"
+        } else {
+            "no"
+        };
         self.queue.set_property_from_str("leaky", leaky);
     }
 

@@ -448,7 +448,6 @@ impl Run {
             let is_new = *self.camera.status.borrow() != Status::Running;
             if has_results && (is_new || !is_described) {
                 self.describe(pipeline);
-                pipeline.set_deadline(&self.config);
                 is_described = true;
             }
             if is_running && is_new {
@@ -649,7 +648,7 @@ impl Run {
                 .set_settings(PictureSettings::of(&config));
             self.camera.machine.set_settings(config.machine);
             if let Some(pipeline) = &pipeline {
-                pipeline.set_deadline(&config);
+                pipeline.set_waiting(&config);
             }
             self.config = config;
             // At a new start this comes again.
@@ -706,6 +705,7 @@ impl Run {
         pictures.set_settings(settings);
         self.camera.machine.set_recipe(&self.config.recipe);
         self.camera.machine.set_settings(self.config.machine);
+        pipeline.set_waiting(&self.config);
         self.answer_machine()?;
         pipeline.swap(next, &self.config, &self.camera, &outlets)?;
         // Until the first result of the new elements.

@@ -125,7 +125,8 @@ fn device_that_hangs_makes_frames_late_at_their_deadline_and_the_camera_goes_on(
     // The first frames wait until the kernels are compiled.
     let before = late(&station);
     write_layer_rules(&rules, "clEnqueueNDRangeKernel 3 stall 1500\n");
-    station.wait_until("frames are late", |station| late(station) >= before + 15);
+    // More than the queue holds: the source goes on, and the queue drops frames.
+    station.wait_until("frames are late", |station| late(station) >= before + 30);
     station.wait_for_frames("left", 20);
     let (status, _, log) = station.end("TERM");
     assert_eq!(status.code(), Some(0), "{log}");
@@ -133,7 +134,7 @@ fn device_that_hangs_makes_frames_late_at_their_deadline_and_the_camera_goes_on(
     let results = results(&file);
     let outcomes = &outcomes(&results)["left"];
     assert!(
-        outcomes["late"] >= 15 && outcomes["pass"] >= 20,
+        outcomes["late"] >= 30 && outcomes["pass"] >= 20,
         "{outcomes:?}"
     );
     let latencies = results.iter().filter(|of| of["outcome"] == "late");
