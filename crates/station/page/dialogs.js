@@ -66,9 +66,9 @@ async function fillFailure(mine) {
   });
   const defects = report.inspections.flatMap((of) => of.defects.map((defect) => ({ ...defect, element: of.element })));
   const recipe = report.recipe ? `, recipe ${report.recipe.name} (${report.recipe.hash})` : "";
-  const answer = report.sequence ? `, number ${report.sequence} of epoch ${report.epoch}: ${report.outcome}` : "";
+  const told = report.sequence ? `, number ${report.sequence} of epoch ${report.epoch}: ${report.outcome}` : "";
   const overflow = report.inspections.some((of) => of.overflow) ? " There are more defects than listed." : "";
-  say(text, `Frame ${number(report.frame)}, ${dayAndClock(report.time)}${recipe}${answer}. ${plural(defects.length, "defect")}: ${countsText(count(defects))}.${overflow}${why ? ` No picture: ${why}.` : ""}`);
+  say(text, `Frame ${number(report.frame)}, ${dayAndClock(report.time)}${recipe}${told}. ${plural(defects.length, "defect")}: ${countsText(count(defects))}.${overflow}${why ? ` No picture: ${why}.` : ""}`);
   area.replaceChildren(defectTable(defects, report.inspections.length > 1));
 }
 
