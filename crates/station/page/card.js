@@ -67,9 +67,9 @@ export class Card {
       figure("latency", "Latency", "Mean time from the arrival of a frame to its result, over the last seconds"),
       figure("failed", "Failed", "Failed frames since the station started"),
       figure("lost", "Lost frames", "Frames that the source lost since the station started"),
-      figure("answer", "Answer to the machine", "Number and outcome of the newest frame, and the time from its arrival"),
       figure("missed", "Late, fault", "Frames since the station started that the machine had to reject because they had no result at their deadline, or none at all"),
       figure("restarts", "Restarts", "Restarts of this camera's inspection"),
+      figure("answer", "Answer to the machine", "Number and outcome of the newest frame, and the time from its arrival"),
       figure("alignment", "Alignment", "How the newest frame lies, compared with the reference"),
       figure("sent", "Picture", "What the camera was asked for and sends, and what becomes of it before the inspection"),
       figure("device", "Device", "OpenCL device"));
