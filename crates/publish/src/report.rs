@@ -306,7 +306,16 @@ impl Report {
 
     /// The results on a buffer; `None` if it has none. `time` is the capture time in ISO 8601.
     pub fn of(buffer: &gst::BufferRef, camera: Option<&str>, time: String) -> Option<Self> {
-        let inspections = DefectResult::read(buffer);
+        Self::with_inspections(buffer, &DefectResult::read(buffer), camera, time)
+    }
+
+    /// As [`Self::of`], for a caller that has read the inspections on the buffer.
+    pub fn with_inspections(
+        buffer: &gst::BufferRef,
+        inspections: &[DefectResult],
+        camera: Option<&str>,
+        time: String,
+    ) -> Option<Self> {
         let histograms = HistogramResult::read(buffer);
         let of_inspection = inspections.first().map(|result| result.frame_number);
         let of_histogram = histograms.first().map(|result| result.frame_number);

@@ -251,9 +251,7 @@ impl Run {
                 return End::Failed;
             }
         };
-        self.camera.history().begin_pipeline();
-        self.camera.counters.repeats_now.store(0, Relaxed);
-        self.camera.history().offers = pipeline.offers();
+        self.begin_history(&pipeline);
         let end = pipeline
             .start(&self.config)
             .and_then(|()| self.watch(&mut pipeline));
@@ -297,7 +295,6 @@ impl Run {
 
     fn build(&mut self, pictures: &Arc<Pictures>) -> Result<Pipeline, Stopped> {
         let outlets = self.outlets(pictures)?;
-        self.camera.machine.set_settings(self.config.machine);
         self.camera.machine.set_recipe(&self.config.recipe);
         self.answer_machine()?;
         let pipeline = Pipeline::build(&self.config, &self.camera, &outlets)?;
@@ -326,12 +323,13 @@ impl Run {
         })
     }
 
-    /// The output and the trigger that the file asks for. They stay while pipelines start again.
+    /// The deadline, the output and the trigger that the file asks for. They stay while pipelines start again.
     ///
     /// # Errors
     /// The system has no thread left.
     fn answer_machine(&mut self) -> Result<(), Stopped> {
         let (name, machine) = (&self.camera.name, &self.camera.machine);
+        machine.set_settings(self.config.machine);
         let no_thread = |why: std::io::Error| (Trouble::DeviceLost, why.to_string());
         let alarm = || {
             let camera = Arc::downgrade(&self.camera);
@@ -646,7 +644,6 @@ impl Run {
             self.worker
                 .pictures()
                 .set_settings(PictureSettings::of(&config));
-            self.camera.machine.set_settings(config.machine);
             if let Some(pipeline) = &pipeline {
                 pipeline.set_waiting(&config);
             }
@@ -704,7 +701,6 @@ impl Run {
         };
         pictures.set_settings(settings);
         self.camera.machine.set_recipe(&self.config.recipe);
-        self.camera.machine.set_settings(self.config.machine);
         pipeline.set_waiting(&self.config);
         self.answer_machine()?;
         pipeline.swap(next, &self.config, &self.camera, &outlets)?;
@@ -714,11 +710,16 @@ impl Run {
         if let Some(release) = self.release.as_ref().filter(|_| self.has_genicam) {
             release.fire_first(&self.camera.machine);
         }
+        self.begin_history(pipeline);
+        Ok(None)
+    }
+
+    /// What the page shows of the elements before is over.
+    fn begin_history(&self, pipeline: &Pipeline) {
         self.camera.counters.repeats_now.store(0, Relaxed);
         let mut history = self.camera.history();
         history.begin_pipeline();
         history.offers = pipeline.offers();
-        Ok(None)
     }
 
     /// Carries out the commands that came for the camera.

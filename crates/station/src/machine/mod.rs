@@ -92,7 +92,7 @@ impl Machine {
     }
 
     fn frames(&self) -> MutexGuard<'_, Frames> {
-        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.frames)
     }
 
     /// Deadline and trigger for the frames that come from now on.
@@ -293,8 +293,7 @@ impl Machine {
 
     /// Takes what has an outcome and gets no results.
     pub fn take_unanswered(&self) -> VecDeque<Unanswered> {
-        let unanswered = self.unanswered.lock();
-        std::mem::take(&mut *unanswered.unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.unanswered))
     }
 
     /// These get no results. Called while the frames are locked.
@@ -308,8 +307,7 @@ impl Machine {
                 time: record.time,
                 recipe: record.recipe,
             };
-            let unanswered = self.unanswered.lock();
-            let mut unanswered = unanswered.unwrap_or_else(PoisonError::into_inner);
+            let mut unanswered = lock(&self.unanswered);
             if unanswered.len() < MOST_UNANSWERED {
                 unanswered.push_back(ended);
             } else {

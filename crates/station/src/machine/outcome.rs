@@ -122,3 +122,25 @@ pub struct Answer {
     /// From there to the outcome.
     pub latency: Duration,
 }
+
+#[cfg(test)]
+impl Answer {
+    /// An answer that the machine asked for, of a frame in which nothing was listed.
+    pub(crate) fn of_test(
+        sequence: u64,
+        outcome: Outcome,
+        arrived: Instant,
+        latency: Duration,
+    ) -> Self {
+        Self {
+            sequence,
+            outcome,
+            is_asked_for: true,
+            is_reject: outcome != Outcome::Pass,
+            finding: Finding::NOTHING,
+            part: None,
+            arrived,
+            latency,
+        }
+    }
+}

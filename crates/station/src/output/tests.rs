@@ -70,16 +70,7 @@ fn output(pulse_ms: u64, delay_ms: Option<u64>) -> (Output, Fake, mpsc::Receiver
 }
 
 fn answer(outcome: Outcome) -> Answer {
-    Answer {
-        sequence: 1,
-        outcome,
-        is_asked_for: true,
-        is_reject: outcome != Outcome::Pass,
-        finding: Finding::NOTHING,
-        part: None,
-        arrived: Instant::now(),
-        latency: Duration::ZERO,
-    }
+    Answer::of_test(1, outcome, Instant::now(), Duration::ZERO)
 }
 
 #[test]

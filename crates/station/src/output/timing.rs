@@ -91,7 +91,7 @@ impl Timing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{machine::Finding, output::Wire};
+    use crate::output::Wire;
 
     const PULSE: u64 = 20;
 
@@ -123,16 +123,8 @@ mod tests {
 
         /// A frame that arrives and gets its outcome at these times, ms.
         fn answer(&mut self, arrived: u64, told: u64, outcome: Outcome) -> bool {
-            let answer = Answer {
-                sequence: 1,
-                outcome,
-                is_asked_for: true,
-                is_reject: outcome != Outcome::Pass,
-                finding: Finding::NOTHING,
-                part: None,
-                arrived: self.at(arrived),
-                latency: Duration::from_millis(told - arrived),
-            };
+            let latency = Duration::from_millis(told - arrived);
+            let answer = Answer::of_test(1, outcome, self.at(arrived), latency);
             self.timing.add(&answer)
         }
 

@@ -139,7 +139,9 @@ impl Results {
         let segment = self.stream().segment.clone();
         let segment = segment.as_ref();
         let time = time::iso_8601(time::captured(buffer, segment, now));
-        let Some(mut report) = Report::of(buffer, Some(&self.camera.name), time.clone()) else {
+        let Some(mut report) =
+            Report::with_inspections(buffer, &found, Some(&self.camera.name), time.clone())
+        else {
             if let Some(judged) = judged {
                 let name = &self.camera.name;
                 let report = Report::without_results(name, judged.outcome, time);

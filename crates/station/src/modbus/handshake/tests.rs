@@ -1,7 +1,6 @@
 //! The handshake, step by step.
 
 use super::*;
-use crate::machine::Finding;
 use wanted::{CLEAR, ENABLE, RECIPE_REQUEST, RESULT_ACK, TRIGGER};
 
 const TIMEOUT: Duration = Duration::from_millis(1000);
@@ -36,16 +35,8 @@ fn enabled() -> Line {
 }
 
 fn answer(sequence: u64, outcome: Outcome) -> Answer {
-    Answer {
-        sequence,
-        outcome,
-        is_asked_for: true,
-        is_reject: outcome != Outcome::Pass,
-        finding: Finding::NOTHING,
-        part: None,
-        arrived: Instant::now(),
-        latency: Duration::from_micros(12_345),
-    }
+    let latency = Duration::from_micros(12_345);
+    Answer::of_test(sequence, outcome, Instant::now(), latency)
 }
 
 impl Line {
