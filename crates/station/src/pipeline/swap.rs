@@ -18,14 +18,25 @@ use crate::{
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
 impl Pipeline {
-    /// Whether the source can go on when the settings `new` replace `old`.
+    /// Whether the source can go on when the settings `new` replace `old`: it would also have begun with this format.
     pub fn can_swap(&self, old: &CameraConfig, new: &CameraConfig) -> bool {
         let is_same_source = old.source == new.source
             && old.triggered == new.triggered
             && old.is_triggered_here() == new.is_triggered_here()
             && old.unpack.get("packing") == new.unpack.get("packing");
-        let takes = |config| accepted(config).ok();
-        is_same_source && self.watched.has_results() && takes(old) == takes(new)
+        is_same_source && self.watched.has_results() && self.is_same_format(old, new)
+    }
+
+    fn is_same_format(&self, old: &CameraConfig, new: &CameraConfig) -> bool {
+        let (Ok(old), Ok(new)) = (accepted(old), accepted(new)) else {
+            return false;
+        };
+        // What clunpack makes is another format than those of the source.
+        let source = self.source.static_pad("src");
+        let source = source.filter(|_| old != new && self.unpack.is_none());
+        source.map_or(old == new, |source| {
+            begins_alike(&source.query_caps(None), &old, &new)
+        })
     }
 
     /// Makes the elements for [`Self::swap`] and starts them up to `PAUSED`, while the old ones judge: opening the device and
@@ -176,6 +187,59 @@ impl Pipeline {
     }
 }
 
+/// Whether a source that offers these formats begins with the same one before an element that takes `old` and before one that
+/// takes `new`. The order of either side may decide.
+fn begins_alike(offered: &gst::Caps, old: &gst::Caps, new: &gst::Caps) -> bool {
+    let first = |one: &gst::Caps, other: &gst::Caps| {
+        let mut both = one.intersect_with_mode(other, gst::CapsIntersectMode::First);
+        let is_known = !both.is_empty() && !both.is_any();
+        is_known.then(|| {
+            both.fixate();
+            both
+        })
+    };
+    let ways = [
+        first(offered, old),
+        first(old, offered),
+        first(offered, new),
+        first(new, offered),
+    ];
+    let [one, others @ ..] = &ways;
+    one.is_some() && others.iter().all(|other| other == one)
+}
+
 fn refused(error: gst::glib::BoolError) -> Stopped {
     (Trouble::SettingsRefused, error.message.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_would_begin_with_another_format_is_started_again() {
+        let _ = gst::init();
+        let raw = |formats: &str| -> gst::Caps {
+            let caps = format!("video/x-raw, format={formats}, width=8, height=8");
+            caps.parse().expect("caps")
+        };
+        let (old, new) = (raw("{ GRAY8, RGB, I420 }"), raw("{ GRAY8, I420, RGB }"));
+        for (offered, is_alike) in [
+            ("GRAY8", true),
+            ("{ GRAY8, RGB, I420 }", true),
+            ("RGB", true),
+            // The elements begin with different ones.
+            ("{ RGB, I420 }", false),
+            ("{ I420, RGB }", false),
+            // The source's order decides differently from the elements'.
+            ("{ RGB, GRAY8 }", false),
+            ("YUY2", false),
+        ] {
+            assert_eq!(
+                begins_alike(&raw(offered), &old, &new),
+                is_alike,
+                "{offered}"
+            );
+        }
+    }
 }

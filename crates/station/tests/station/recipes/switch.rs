@@ -70,6 +70,36 @@ fn every_result_names_the_recipe_that_judged_it_while_frames_flow() {
 }
 
 #[test]
+fn source_goes_on_before_elements_that_take_more_formats() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-recipe-formats");
+    let folder = Folder::new(&sandbox);
+    // clgaussian takes more formats than clpitchthreshold; the source has one.
+    for (name, blur) in [("sharp", ""), ("blurred", "gaussian = {}\n")] {
+        let text = format!("[[camera]]\nname = \"left\"\n{blur}pitch = {{ {INSPECTION} }}\n");
+        folder.write(name, &text);
+    }
+    let file = sandbox.path().join("results");
+    let mut station = Station::start(
+        &sandbox,
+        &(head(&sandbox, &folder) + &published("left", 100, &file)),
+    );
+    station.wait_for_status("left", "running");
+    for turn in 0..6 {
+        switch(&station, ["blurred", "sharp"][turn % 2]);
+        station.wait_for_frames("left", 5);
+    }
+    station.end("TERM");
+    let mut frames = 0..;
+    for report in results(&file) {
+        assert_eq!(report["frame"].as_u64(), frames.next(), "{report}");
+    }
+    assert!(frames.start > 30);
+}
+
+#[test]
 fn rows_of_a_web_that_wait_for_the_next_strip_are_judged_before_a_switch() {
     if !has_device() {
         return;
