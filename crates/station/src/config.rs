@@ -2,15 +2,17 @@
 
 mod camera;
 mod files;
+mod gpio;
+mod input;
+mod machine;
 mod mistakes;
 mod modbus;
 mod mqtt;
 mod nearest;
-mod of_machine;
-mod of_repeats;
 mod output;
 mod properties;
 mod recipe;
+mod repeats;
 mod table;
 
 use std::{
@@ -210,7 +212,7 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
         cameras(table, None, mistakes)
     };
     let has_commands = modbus.as_ref().is_some_and(|of| of.allow_commands);
-    if let Some(camera) = cameras.iter().find(|of| of.waits_for_machine())
+    if let Some(camera) = cameras.iter().find(|of| of.machine.trigger.is_commanded())
         && !has_commands
         // Its own mistakes come first.
         && !table.has("modbus") | modbus.is_some()

@@ -11,6 +11,8 @@ pub mod config;
 mod convert;
 pub mod found;
 pub mod frame;
+pub mod gpio;
+pub mod input;
 pub mod log;
 pub mod machine;
 pub mod metrics;

@@ -15,7 +15,7 @@ use std::{
 
 use gstinspectpublish::report::{Progress, Report};
 
-use crate::machine::Outcome;
+use crate::machine::{Machine, Outcome};
 use crate::modbus::Modbus;
 use crate::recipes::{Recipes, SWITCH_BUCKETS};
 use crate::state::{Camera, Counters, LATENCY_BUCKETS, Status, Trouble, VERDICTS};
@@ -121,7 +121,7 @@ pub fn text(cameras: &[Arc<Camera>], recipes: Option<&Recipes>) -> String {
     }
     results(&mut page, cameras);
     outcomes(&mut page, cameras);
-    outputs(&mut page, cameras);
+    lines(&mut page, cameras);
     newest(&mut page, cameras);
     latency(&mut page, cameras);
     state(&mut page, cameras);
@@ -235,13 +235,27 @@ fn outcomes(page: &mut Page, cameras: &[Arc<Camera>]) {
     }
 }
 
-fn outputs(page: &mut Page, cameras: &[Arc<Camera>]) {
-    let help = "1 if outcomes reach the camera's output, 0 if its line cannot be set or the camera does not run.";
-    page.family("clinspect_output_in_force", "gauge", help);
-    for camera in cameras {
-        if let Some(in_force) = camera.machine.is_output_in_force() {
-            let value = u8::from(in_force.is_ok());
-            page.sample("", &[("camera", &camera.name)], value);
+fn lines(page: &mut Page, cameras: &[Arc<Camera>]) {
+    type InForce = fn(&Machine) -> Option<Result<(), String>>;
+    let lines: [(_, _, InForce); 2] = [
+        (
+            "clinspect_output_in_force",
+            "1 if outcomes reach the camera's output, 0 if its line cannot be set or the camera does not run.",
+            Machine::is_output_in_force,
+        ),
+        (
+            "clinspect_input_in_force",
+            "1 if edges at the camera's input are read, 0 if its line cannot be read.",
+            Machine::is_input_in_force,
+        ),
+    ];
+    for (name, help, is_in_force) in lines {
+        page.family(name, "gauge", help);
+        for camera in cameras {
+            if let Some(in_force) = is_in_force(&camera.machine) {
+                let value = u8::from(in_force.is_ok());
+                page.sample("", &[("camera", &camera.name)], value);
+            }
         }
     }
 }

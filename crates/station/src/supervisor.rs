@@ -1,5 +1,8 @@
 //! Keeps the pipeline of one camera running, in a thread of its own.
 
+mod idle;
+mod wiring;
+
 use std::{
     sync::{
         Arc,
@@ -16,14 +19,15 @@ use tokio::sync::{mpsc as requests, oneshot};
 use crate::{
     config::CameraConfig,
     info,
-    machine::{Line, Outcome, Release, Trigger},
-    output::{CameraLine, Output, Wire},
+    machine::{Line, Trigger},
     pictures::{PictureSettings, Pictures, Worker},
     pipeline::{Changed, Learned, Outlets, Pipeline, Stopped},
     publishing::Publishers,
     recording::Recorder,
     state::{Camera, Request, Status, Trouble},
 };
+use idle::Idle;
+use wiring::Wiring;
 
 /// Longest pause between two checks for orders.
 const POLL: Duration = Duration::from_millis(50);
@@ -80,9 +84,7 @@ impl Supervisor {
             worker,
             recorder: None,
             publishers: Arc::new(Publishers::none(&camera)),
-            output: None,
-            release: None,
-            has_genicam: false,
+            wiring: Wiring::none(&camera),
             learned: Vec::new(),
             switch: None,
         };
@@ -154,47 +156,6 @@ enum End {
     Failed,
 }
 
-/// A camera that the station triggers: it may be silent as long as nobody wants a frame.
-#[derive(Default)]
-struct Idle {
-    frames: u64,
-    /// Numbers without a frame, when the last frame came.
-    lost: u64,
-    /// When the camera answered last.
-    answered: Option<Instant>,
-}
-
-impl Idle {
-    /// Whether triggers got no frame for this long. A camera from which nobody wants a frame is asked whether it is there.
-    ///
-    /// # Errors
-    /// It does not answer.
-    fn is_broken(
-        &mut self,
-        pipeline: &Pipeline,
-        camera: &Camera,
-        limit: Duration,
-    ) -> Result<bool, Stopped> {
-        let frames = pipeline.watched().frames.load(Relaxed);
-        let lost = camera.machine.outcomes()[Outcome::Lost as usize];
-        if self.answered.is_none() || frames != self.frames {
-            (self.frames, self.lost) = (frames, lost);
-            self.answered = Some(Instant::now());
-        }
-        let is_asked = camera.machine.settings().trigger == Trigger::Software;
-        if is_asked && pipeline.watched().silence() > limit && lost != self.lost {
-            return Ok(true);
-        }
-        let is_due = self.answered.is_none_or(|at| at.elapsed() > limit);
-        if let Some(genicam) = pipeline.genicam().filter(|_| is_due) {
-            let answer = genicam.text("TriggerMode");
-            answer.map_err(|why| (Trouble::CameraLost, why))?;
-            self.answered = Some(Instant::now());
-        }
-        Ok(false)
-    }
-}
-
 /// What the thread owns.
 struct Run {
     camera: Arc<Camera>,
@@ -205,10 +166,7 @@ struct Run {
     worker: Worker,
     recorder: Option<Arc<Recorder>>,
     publishers: Arc<Publishers>,
-    output: Option<Arc<Output>>,
-    release: Option<Arc<Release>>,
-    /// Whether output and trigger have the camera of the pipeline.
-    has_genicam: bool,
+    wiring: Wiring,
     /// What was learned, and the settings at that time.
     learned: Vec<(Learned, CameraConfig)>,
     /// Somebody waits until frames are judged by the settings.
@@ -235,8 +193,7 @@ impl Run {
             self.camera.counters.restarts.fetch_add(1, Relaxed);
         }
         // Rest, before the end is told.
-        self.camera.machine.set_output(None);
-        self.output = None;
+        self.wiring.end();
         info!("camera {}: stopped", self.camera.name);
     }
 
@@ -270,7 +227,7 @@ impl Run {
             // Before the pipeline stops, which takes long if the device hangs.
             self.camera.machine.abandon();
         }
-        self.take_genicam();
+        self.wiring.take_genicam();
         if end != End::Failed {
             self.camera.set_status(Status::Starting);
         }
@@ -284,9 +241,7 @@ impl Run {
             End::Stop | End::Change => pipeline.end(),
         }
         self.camera.machine.abandon();
-        if let Some(output) = &self.output {
-            output.rest();
-        }
+        self.wiring.rest();
         self.publish_unanswered();
         self.publishers.count();
         pictures.clear();
@@ -296,7 +251,7 @@ impl Run {
     fn build(&mut self, pictures: &Arc<Pictures>) -> Result<Pipeline, Stopped> {
         let outlets = self.outlets(pictures)?;
         self.camera.machine.set_recipe(&self.config.recipe);
-        self.answer_machine()?;
+        self.wiring.follow(&self.config)?;
         let pipeline = Pipeline::build(&self.config, &self.camera, &outlets)?;
         for (learned, then) in self.learned() {
             pipeline.set_learned(learned, then, &self.config);
@@ -321,79 +276,6 @@ impl Run {
             publishers: self.publishers.clone(),
             recorder,
         })
-    }
-
-    /// The deadline, the output and the trigger that the file asks for. They stay while pipelines start again.
-    ///
-    /// # Errors
-    /// The system has no thread left.
-    fn answer_machine(&mut self) -> Result<(), Stopped> {
-        let (name, machine) = (&self.camera.name, &self.camera.machine);
-        machine.set_settings(self.config.machine);
-        let no_thread = |why: std::io::Error| (Trouble::DeviceLost, why.to_string());
-        let alarm = || {
-            let camera = Arc::downgrade(&self.camera);
-            Box::new(move |text| {
-                if let Some(camera) = camera.upgrade() {
-                    camera.alarm(text);
-                }
-            })
-        };
-        let before = self.output.as_ref().map(|output| output.settings());
-        if before != self.config.output.as_ref() {
-            // The one before rests first: both may be the same line.
-            machine.set_output(None);
-            self.output = None;
-            let settings = self.config.output.clone();
-            let next = settings.map(|settings| Output::start(settings, name, alarm()));
-            self.output = next.transpose().map_err(no_thread)?.map(Arc::new);
-            machine.set_output(self.output.clone());
-            self.has_genicam = false;
-        }
-        if self.config.is_triggered_here() != self.release.is_some() {
-            let release = (self.config.is_triggered_here())
-                .then(|| Release::start(name, machine, alarm()))
-                .transpose();
-            self.release = release.map_err(no_thread)?.map(Arc::new);
-            machine.set_release(self.release.clone());
-            self.has_genicam = false;
-        }
-        Ok(())
-    }
-
-    /// Gives output and trigger the camera, as soon as the source is done with its settings.
-    fn give_genicam(&mut self, pipeline: &Pipeline) {
-        let Some(camera) = pipeline.genicam().filter(|_| !self.has_genicam) else {
-            return;
-        };
-        self.has_genicam = true;
-        if let Some(output) = &self.output
-            && let Wire::Camera { user_output, line } = &output.settings().wire
-        {
-            let line = CameraLine::new(camera.clone(), user_output, line.as_deref());
-            output.attach(Box::new(line));
-        }
-        if let Some(release) = &self.release {
-            let camera = camera.clone();
-            release.attach(Box::new(move || camera.execute("TriggerSoftware")));
-            // Not after a change of the output only: the machine may ask for a frame meanwhile.
-            if !pipeline.watched().has_results() {
-                release.fire_first(&self.camera.machine);
-            }
-        }
-    }
-
-    /// Takes the camera away again, before it is closed. The output is at rest then, if the camera answers.
-    fn take_genicam(&mut self) {
-        self.has_genicam = false;
-        if let Some(release) = &self.release {
-            release.detach();
-        }
-        if let Some(output) = &self.output
-            && let Wire::Camera { .. } = output.settings().wire
-        {
-            output.detach();
-        }
     }
 
     /// What was learned under this recipe, as it is now: what was learned on another product, or before the recipe was
@@ -438,7 +320,7 @@ impl Run {
             self.beat();
             let wait = self.switch.as_ref().map_or(POLL, |_| SWITCH_POLL);
             pipeline.poll(wait, &self.camera)?;
-            self.give_genicam(pipeline);
+            self.wiring.give_genicam(pipeline);
             let watched = pipeline.watched();
             let has_results = watched.has_results();
             let waits = self.waits_for_trigger(pipeline);
@@ -506,7 +388,7 @@ impl Run {
     fn waits_for_trigger(&self, pipeline: &Pipeline) -> bool {
         match self.config.machine.trigger {
             Trigger::Every => false,
-            Trigger::Next => pipeline.is_playing(),
+            Trigger::Next | Trigger::Input => pipeline.is_playing(),
             Trigger::Software => pipeline.watched().has_results(),
         }
     }
@@ -649,7 +531,7 @@ impl Run {
             }
             self.config = config;
             // At a new start this comes again.
-            self.answer_machine()?;
+            self.wiring.follow(&self.config)?;
             if changed == Changed::Live {
                 info!("camera {name}: the new settings are in force; no frame was left out");
                 self.reply(Ok(()));
@@ -702,14 +584,11 @@ impl Run {
         pictures.set_settings(settings);
         self.camera.machine.set_recipe(&self.config.recipe);
         pipeline.set_waiting(&self.config);
-        self.answer_machine()?;
+        self.wiring.follow(&self.config)?;
         pipeline.swap(next, &self.config, &self.camera, &outlets)?;
         // Until the first result of the new elements.
         self.camera.set_status(Status::Starting);
-        // Else it comes with the camera.
-        if let Some(release) = self.release.as_ref().filter(|_| self.has_genicam) {
-            release.fire_first(&self.camera.machine);
-        }
+        self.wiring.fire_first();
         self.begin_history(pipeline);
         Ok(None)
     }

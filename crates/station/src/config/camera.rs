@@ -6,17 +6,19 @@ use gstinspectpublish::report::RecipeId;
 use toml::de::DeValue;
 
 use crate::{
-    machine, output,
+    input, machine, output,
     pixel_format::{self, PixelFormat},
     recording, repeats, secrets,
     source::{Asked, Controls, Source},
 };
 
 use super::{
+    machine as of_machine,
     mistakes::Mistakes,
     nearest::nearest,
-    of_machine, of_repeats, output as of_output,
+    output as of_output,
     properties::{self, Properties},
+    repeats as of_repeats,
     table::Table,
 };
 
@@ -44,6 +46,8 @@ pub struct CameraConfig {
     pub machine: machine::Settings,
     /// The line that tells the machine which piece is good, if there is one.
     pub output: Option<output::Settings>,
+    /// The input whose edges are triggers.
+    pub input: Option<input::Settings>,
     /// Most live pictures per second.
     pub live_rate: f64,
     /// Pictures are made no wider, px.
@@ -181,7 +185,9 @@ pub(super) fn read(
     set(&mut camera.silence, silence);
     set(&mut camera.start_timeout, start_timeout);
     set(&mut camera.triggered, triggered);
-    set(&mut camera.machine, machine);
+    if let Some((machine, input)) = machine {
+        (camera.machine, camera.input) = (machine, input);
+    }
     // No frame is due at a time.
     camera.triggered |= camera.waits_for_machine();
     set(&mut camera.output, output.map(Some));
@@ -234,6 +240,7 @@ impl CameraConfig {
             triggered: false,
             machine: machine::Settings::default(),
             output: None,
+            input: None,
             live_rate: 10.0,
             picture_width: 1280,
             unpack: Properties::default(),

@@ -2,16 +2,10 @@
 
 use std::{ops::Range, time::Duration};
 
-use toml::de::DeValue;
-
-use super::{
-    mistakes::Mistakes,
-    of_machine::choice,
-    table::{Table, integer, wrong_type},
-};
+use super::{gpio, mistakes::Mistakes, table::Table};
 use crate::{
-    machine,
-    output::{GpioLine, Settings, Wire},
+    machine::{self, Trigger},
+    output::{Settings, Wire},
     source::Source,
 };
 
@@ -67,13 +61,12 @@ fn wire(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Option<Wire> 
         mistakes.add_missing(&table.span, text);
     }
     let kinds = [("gpio", Kind::Gpio), ("camera-line", Kind::CameraLine)];
-    match choice(table, "kind", &kinds, mistakes)? {
+    match table.choice("kind", &kinds, mistakes)? {
         Kind::Gpio => {
-            let chip = table.string("chip", mistakes);
+            let gpio = gpio::read(table, "output", mistakes);
             let inverted = table.boolean("inverted", mistakes);
             Some(Wire::Gpio {
-                chip: chip.map_or("/dev/gpiochip0".into(), |(chip, _)| chip.into()),
-                line: gpio_line(table, mistakes)?,
+                gpio: gpio?,
                 is_inverted: inverted.unwrap_or(false),
             })
         }
@@ -84,25 +77,6 @@ fn wire(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Option<Wire> 
                 user_output: output.map_or("UserOutput0".to_owned(), |(output, _)| output),
                 line: line.map(|(line, _)| line),
             })
-        }
-    }
-}
-
-/// A line of the chip by its number or its name.
-fn gpio_line(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Option<GpioLine> {
-    let Some(value) = table.value("line") else {
-        let text = "output has no line; set line to the number or the name that gpioinfo prints";
-        mistakes.add_missing(&table.span, text);
-        return None;
-    };
-    let number = integer(value.get_ref()).and_then(|number| u32::try_from(number).ok());
-    match (value.get_ref(), number) {
-        (_, Some(number)) => Some(GpioLine::Number(number)),
-        (DeValue::String(name), _) if !name.is_empty() => Some(GpioLine::Name(name.to_string())),
-        _ => {
-            let wanted = "the number of the line, from 0, or its name in quotes";
-            wrong_type("line", wanted, value, mistakes);
-            None
         }
     }
 }
@@ -124,22 +98,29 @@ pub(super) fn check(
         return;
     };
     let delay_ms = delay.as_millis();
-    match machine.deadline {
-        Some(deadline) if deadline <= delay => {}
-        Some(deadline) => mistakes.add(
-            &place,
-            format!(
-                "delay-ms = {delay_ms} is shorter than deadline-ms = {} of [camera.machine]: a piece would be at the output \
-                 before its outcome is known; set delay-ms to that or more",
-                deadline.as_millis()
-            ),
+    let place = &place;
+    let Some(deadline) = machine.deadline else {
+        let text = format!(
+            "delay-ms = {delay_ms} needs deadline-ms in [camera.machine], or an outcome may come after its piece; set \
+             deadline-ms to {delay_ms} or less"
+        );
+        mistakes.add(place, text);
+        return;
+    };
+    // With an input the delay counts from the edge.
+    let (known, keys) = match machine.trigger {
+        Trigger::Input => (
+            machine.frame_within + deadline,
+            "frame-within-ms + deadline-ms",
         ),
-        None => mistakes.add(
-            &place,
-            format!(
-                "delay-ms = {delay_ms} needs deadline-ms in [camera.machine], or an outcome may come after its piece; set \
-                 deadline-ms to {delay_ms} or less"
-            ),
-        ),
+        _ => (deadline, "deadline-ms"),
+    };
+    if known > delay {
+        let text = format!(
+            "delay-ms = {delay_ms} is shorter than {keys} = {} of [camera.machine]: a piece would be at the output before \
+             its outcome is known; set delay-ms to that or more",
+            known.as_millis()
+        );
+        mistakes.add(place, text);
     }
 }

@@ -154,6 +154,26 @@ impl<'t, 'i> Table<'t, 'i> {
         (self.number(key, range, mistakes)).and_then(|s| Duration::try_from_secs_f64(s).ok())
     }
 
+    /// The value of a key that is one of several words.
+    pub fn choice<T: Copy>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&'static str, T)],
+        mistakes: &mut Mistakes,
+    ) -> Option<T> {
+        let (word, span) = self.string(key, mistakes)?;
+        let found = choices.iter().find(|(name, _)| *name == word);
+        if found.is_none() {
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            let advice = match nearest(&word, &names) {
+                Some(name) => format!("did you mean {name:?}?"),
+                None => format!("set one of {}", names.join(", ")),
+            };
+            mistakes.add(&span, format!("{key} = {word:?} is no choice; {advice}"));
+        }
+        found.map(|(_, value)| *value)
+    }
+
     /// A table below this one.
     pub fn table(&mut self, key: &'static str, mistakes: &mut Mistakes) -> Option<Table<'t, 'i>> {
         let value = self.value(key)?;

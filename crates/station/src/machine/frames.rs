@@ -30,6 +30,8 @@ pub(super) struct Frames {
     is_lost_while_firing: bool,
     /// A frame is due that nobody asked for.
     is_first_due: bool,
+    /// When the newest frame arrived.
+    newest: Option<Instant>,
 }
 
 /// A frame, or a trigger that waits for its frame.
@@ -48,6 +50,8 @@ pub(super) struct Record {
     /// From the arrival to the outcome.
     pub latency: Duration,
     is_triggered: bool,
+    /// The edge at the input that asked for it.
+    edge: Option<Instant>,
     pub part: Option<u32>,
 }
 
@@ -70,6 +74,8 @@ pub enum NotReady {
     Waiting,
     /// The frame of a trigger before was lost, and may still come.
     AfterLoss,
+    /// A frame arrived between the edge and its reading.
+    Overtaken,
 }
 
 impl fmt::Display for NotReady {
@@ -79,6 +85,7 @@ impl fmt::Display for NotReady {
             Self::Switching => "another recipe is coming into force",
             Self::Waiting => "the frame of the trigger before has not arrived",
             Self::AfterLoss => "the frame of the trigger before was lost and may still come",
+            Self::Overtaken => "a frame arrived before the edge was read",
         })
     }
 }
@@ -95,7 +102,7 @@ impl Frames {
     }
 
     pub fn can_arm(&self, now: Instant) -> Result<(), NotReady> {
-        if self.settings.trigger == Trigger::Every {
+        if !self.settings.trigger.is_commanded() {
             Err(NotReady::NoTrigger)
         } else if self.is_switching {
             Err(NotReady::Switching)
@@ -126,6 +133,36 @@ impl Frames {
         Ok((sequence, due))
     }
 
+    /// An edge came `at` this time, and is read now. Returns when its frame must be there, and what is lost.
+    ///
+    /// The frame of an edge must arrive before the next edge. Else nobody knows of which edge a frame is: all are lost until
+    /// no frame may come any more.
+    pub fn edge(
+        &mut self,
+        at: Instant,
+        (now, time): (Instant, SystemTime),
+        next: impl FnOnce() -> u64,
+    ) -> (Result<Instant, NotReady>, Vec<Closed>) {
+        let due = at + self.settings.frame_within;
+        let mut record = self.record(next(), at, time);
+        record.due = Some(due);
+        (record.is_triggered, record.edge) = (true, Some(at));
+        let before = self.armed.take();
+        let refused = if before.is_some() {
+            NotReady::Waiting
+        } else if self.not_before.is_some_and(|end| at < end) {
+            NotReady::AfterLoss
+        } else if self.newest.is_some_and(|newest| at <= newest) {
+            NotReady::Overtaken
+        } else {
+            self.armed = Some(record);
+            return (Ok(due), Vec::new());
+        };
+        let lost = before.into_iter().chain([record]);
+        let lost = lost.map(|record| self.lost_trigger(record, now)).collect();
+        (Err(refused), lost)
+    }
+
     fn record(&self, sequence: u64, now: Instant, time: SystemTime) -> Record {
         Record {
             sequence,
@@ -136,6 +173,7 @@ impl Frames {
             outcome: None,
             latency: Duration::ZERO,
             is_triggered: false,
+            edge: None,
             part: self.part,
         }
     }
@@ -149,6 +187,7 @@ impl Frames {
     ) -> (u64, Option<Instant>, Option<Answer>) {
         // While it is due, no trigger is taken: so this frame is nobody's.
         self.is_first_due = false;
+        self.newest = Some(now);
         let mut record = match self.armed.take() {
             Some(armed) => Record {
                 arrived: now,
@@ -317,6 +356,7 @@ impl Frames {
             part: record.part,
             arrived: record.arrived,
             latency: record.latency,
+            piece_at: record.edge.unwrap_or(record.arrived),
         }
     }
 }
@@ -334,6 +374,8 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// Frames on a clock of the test's own.
+    const NONE: [u64; 0] = [];
+
     struct Bench {
         frames: Frames,
         start: Instant,
@@ -374,6 +416,15 @@ mod tests {
             let next = || numbers.replace(numbers.get() + 1) + 1;
             let armed = self.frames.arm(now, SystemTime::now(), next);
             armed.map(|(sequence, _)| sequence)
+        }
+
+        /// Reads at `read` an edge that came at `ms`. Returns the numbers that are lost.
+        fn edge(&mut self, ms: u32, read: u32) -> Vec<u64> {
+            let (at, now, numbers) = (self.at(ms), self.at(read), &self.numbers);
+            let next = || numbers.replace(numbers.get() + 1) + 1;
+            let (_, lost) = self.frames.edge(at, (now, SystemTime::now()), next);
+            let lost = lost.into_iter().filter_map(|of| of.answer);
+            lost.map(|of| of.sequence).collect()
         }
 
         /// The outcome that a pass gives, if it is the first one of this number.
@@ -474,6 +525,62 @@ mod tests {
         // Its frame may still come, and must not be taken for the next trigger's.
         assert_eq!(bench.arm(459), Err(NotReady::AfterLoss));
         assert_eq!(bench.arm(460), Ok(4));
+    }
+
+    #[test]
+    fn an_edge_gives_its_number_to_the_next_frame_though_a_recipe_comes_into_force() {
+        let mut bench = Bench::new(Trigger::Input);
+        assert_eq!(bench.arm(0), Err(NotReady::NoTrigger));
+        assert_eq!(bench.edge(0, 1), NONE);
+        assert_eq!(bench.arrive(20).0, 1);
+        let closed = bench.frames.judge(1, &PASS, &None, bench.at(70));
+        let answer = closed.and_then(|of| of.answer).expect("an answer");
+        // The deadline counts from the arrival, a delay from the edge.
+        assert_eq!((answer.outcome, answer.is_asked_for), (Outcome::Pass, true));
+        assert_eq!(
+            (answer.arrived, answer.piece_at),
+            (bench.at(20), bench.at(0))
+        );
+        bench.frames.is_switching = true;
+        assert_eq!(bench.edge(100, 101), NONE);
+        let (sequence, answer) = bench.arrive(120);
+        assert_eq!(
+            (sequence, answer.map(|of| of.outcome)),
+            (2, Some(Outcome::Fault))
+        );
+    }
+
+    #[test]
+    fn a_frame_that_may_be_of_two_edges_is_of_none() {
+        let mut bench = Bench::new(Trigger::Input);
+        assert_eq!(bench.edge(0, 0), NONE);
+        assert_eq!(bench.edge(100, 100), [1, 2]);
+        // The frames of both may come until 300.
+        assert_eq!(bench.edge(299, 299), [3]);
+        assert_eq!(bench.edge(498, 498), [4]);
+        assert!(bench.arrive(500).1.is_none());
+        assert_eq!(bench.edge(698, 698), NONE);
+        assert_eq!(bench.arrive(700).0, 6);
+        assert_eq!(
+            [5, 6].map(|of| bench.judge(of, 701)),
+            [Some(Outcome::Late), Some(Outcome::Pass)]
+        );
+        assert_eq!(bench.edge(720, 720), NONE);
+        assert_eq!(bench.expire(919), []);
+        assert_eq!(bench.expire(920), [(7, Outcome::Lost)]);
+        assert_eq!(bench.edge(1119, 1119), [8]);
+    }
+
+    #[test]
+    fn an_edge_that_is_read_behind_a_frame_is_lost() {
+        let mut bench = Bench::new(Trigger::Input);
+        let (stray, _) = bench.arrive(10);
+        assert_eq!(bench.edge(9, 11), [2]);
+        let closed = bench.frames.judge(stray, &PASS, &None, bench.at(12));
+        let answer = closed.and_then(|of| of.answer).expect("an answer");
+        assert!(!answer.is_asked_for);
+        assert_eq!(bench.edge(210, 210), [3]);
+        assert_eq!(bench.edge(410, 410), NONE);
     }
 
     #[test]

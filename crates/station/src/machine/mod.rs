@@ -20,7 +20,11 @@ use std::{
 
 use gstinspectpublish::report::{RecipeId, ReportedOutcome};
 
-use crate::{clock, output::Output};
+use crate::{
+    clock,
+    input::{self, Came},
+    output::Output,
+};
 use frames::{Closed, Frames, Record};
 pub use frames::{MOST_LOST, NotReady};
 pub use line::{Line, Sink};
@@ -47,6 +51,7 @@ pub struct Machine {
     enabled: AtomicBool,
     output: Mutex<Option<Arc<Output>>>,
     release: Mutex<Option<Arc<Release>>>,
+    input: Mutex<Option<Arc<input::State>>>,
 }
 
 /// A frame that has an outcome and gets no results, or a trigger that got no frame.
@@ -81,6 +86,7 @@ impl Machine {
             enabled: AtomicBool::new(!line.is_commanded()),
             output: Mutex::default(),
             release: Mutex::default(),
+            input: Mutex::default(),
         });
         line.watch(&machine);
         machine
@@ -157,6 +163,16 @@ impl Machine {
         *lock(&self.release) = release;
     }
 
+    /// The input whose edges come through [`Self::edge`].
+    pub fn set_input(&self, input: Option<Arc<input::State>>) {
+        *lock(&self.input) = input;
+    }
+
+    /// Whether edges at the input reach the station; `None` without an input.
+    pub fn is_input_in_force(&self) -> Option<Result<(), String>> {
+        lock(&self.input).as_ref().map(|of| of.is_in_force())
+    }
+
     /// Frames that wait for their outcome, and triggers that wait for their frame.
     pub fn waiting(&self) -> usize {
         self.frames().waiting()
@@ -201,6 +217,26 @@ impl Machine {
             }
         }
         Ok(sequence)
+    }
+
+    /// Takes an edge at the input: as [`Self::arm`], but the piece is there, so that each edge gets a number. Edges that were
+    /// missed before it get one, too.
+    ///
+    /// # Errors
+    /// Nobody can know which frame belongs to the edge: its outcome is `lost`.
+    pub fn edge(&self, came: Came) -> Result<(), NotReady> {
+        let mut frames = self.frames();
+        let missed = u64::from(came.missed).min(MOST_LOST);
+        let mut taken = Ok(Instant::now());
+        for _ in 0..=missed {
+            let (now, time) = (Instant::now(), clock::even());
+            let (result, lost) = frames.edge(came.at, (now, time), || self.line.next());
+            self.end(lost);
+            taken = result;
+        }
+        drop(frames);
+        self.line.expect(taken?);
+        Ok(())
     }
 
     /// The camera is to be triggered for a frame that nobody asks for. Until it has arrived no trigger is taken.

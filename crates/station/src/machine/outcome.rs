@@ -121,6 +121,8 @@ pub struct Answer {
     pub arrived: Instant,
     /// From there to the outcome.
     pub latency: Duration,
+    /// When the piece was at a known place: the edge at the input, else as `arrived`.
+    pub piece_at: Instant,
 }
 
 #[cfg(test)]
@@ -141,6 +143,7 @@ impl Answer {
             part: None,
             arrived,
             latency,
+            piece_at: arrived,
         }
     }
 }

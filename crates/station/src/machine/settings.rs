@@ -33,6 +33,15 @@ pub enum Trigger {
     Next,
     /// One frame after each trigger: the station triggers the camera.
     Software,
+    /// The next frame after each edge at an input of this PC. What makes the edge triggers the camera.
+    Input,
+}
+
+impl Trigger {
+    /// Whether the machine asks by a command; else it gets the outcome of each frame or edge.
+    pub fn is_commanded(self) -> bool {
+        matches!(self, Self::Next | Self::Software)
+    }
 }
 
 impl Default for Settings {

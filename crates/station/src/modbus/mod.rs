@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     config::ModbusSettings,
-    machine::{Line, Trigger},
+    machine::Line,
     recipes::Recipes,
     state::{Camera, Cameras, Status},
     warning,
@@ -252,7 +252,7 @@ impl Modbus {
                 Status::Starting | Status::Running => 0,
             },
             is_busy: camera.machine.waiting() > 0,
-            has_trigger: camera.machine.settings().trigger != Trigger::Every,
+            has_trigger: camera.machine.settings().trigger.is_commanded(),
             can_arm: camera.machine.can_arm().is_ok(),
             ..now
         }

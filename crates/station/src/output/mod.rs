@@ -6,17 +6,19 @@ mod rest;
 mod timing;
 
 use std::{
-    path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 pub use camera_line::CameraLine;
-pub use gpio::Gpio;
+pub use gpio::GpioOutput;
 pub use rest::rest;
 use timing::Timing;
 
-use crate::machine::{Answer, keep_times};
+use crate::{
+    gpio::Gpio,
+    machine::{Answer, keep_times},
+};
 
 /// Pause between two attempts to set an output that could not be set.
 const RETRY: Duration = Duration::from_millis(200);
@@ -41,10 +43,8 @@ pub struct Settings {
 pub enum Wire {
     /// A line of this PC.
     Gpio {
-        /// The chip's device.
-        chip: PathBuf,
-        /// The line of the chip.
-        line: GpioLine,
+        /// The line.
+        gpio: Gpio,
         /// Active is low.
         is_inverted: bool,
     },
@@ -55,15 +55,6 @@ pub enum Wire {
         /// An entry of `LineSelector` that is connected to the user output at the start.
         line: Option<String>,
     },
-}
-
-/// A line of a chip.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GpioLine {
-    /// Its number, from 0.
-    Number(u32),
-    /// Its name.
-    Name(String),
 }
 
 /// Something that is active or at rest.
@@ -109,11 +100,7 @@ impl Output {
     /// The system has no thread left.
     pub fn start(settings: Settings, camera: &str, alarm: Alarm) -> std::io::Result<Self> {
         let gpio: Option<Box<dyn Line>> = match &settings.wire {
-            Wire::Gpio {
-                chip,
-                line,
-                is_inverted,
-            } => Some(Box::new(Gpio::new(chip, line, *is_inverted))),
+            Wire::Gpio { gpio, is_inverted } => Some(Box::new(GpioOutput::new(gpio, *is_inverted))),
             Wire::Camera { .. } => None,
         };
         let shared = Arc::new(Shared {

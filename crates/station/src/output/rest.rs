@@ -7,7 +7,7 @@ use std::{
 
 use clinspect_aravis::Camera;
 
-use super::{CameraLine, Gpio, Line, Settings, Wire};
+use super::{CameraLine, GpioOutput, Line, Settings, Wire};
 use crate::{config::CameraConfig, source::Source};
 
 /// Longest time for all outputs. A camera forgets the program that had it open after about 3 s without a sign of life.
@@ -53,14 +53,7 @@ pub fn rest(cameras: &[CameraConfig]) -> Vec<(String, Result<(), String>)> {
 
 fn set(settings: &Settings, source: &Source) -> Result<(), String> {
     match (&settings.wire, source) {
-        (
-            Wire::Gpio {
-                chip,
-                line,
-                is_inverted,
-            },
-            _,
-        ) => Gpio::new(chip, line, *is_inverted).set(false),
+        (Wire::Gpio { gpio, is_inverted }, _) => GpioOutput::new(gpio, *is_inverted).set(false),
         (Wire::Camera { user_output, line }, Source::Aravis { camera, .. }) => {
             let camera = Arc::new(Camera::open(camera)?);
             CameraLine::new(camera, user_output, line.as_deref()).set(false)

@@ -51,7 +51,10 @@ impl Timing {
         if self.waiting.len() >= MOST_WAITING {
             return false;
         }
-        let at = answer.arrived + self.delay.unwrap_or(answer.latency);
+        let at = match self.delay {
+            Some(delay) => answer.piece_at + delay,
+            None => answer.arrived + answer.latency,
+        };
         let is_pass = answer.outcome == Outcome::Pass;
         // Almost always the end. An outcome may come before that of a frame that arrived earlier.
         let place = self.waiting.partition_point(|act| act.at <= at);

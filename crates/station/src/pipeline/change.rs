@@ -81,6 +81,7 @@ impl Pipeline {
         (same.picture_width, same.live_rate) = (old.picture_width, old.live_rate);
         same.machine = old.machine;
         same.output.clone_from(&old.output);
+        same.input.clone_from(&old.input);
         (same.silence, same.start_timeout) = (old.silence, old.start_timeout);
         // The camera changes its trigger at a start only.
         let is_same_trigger = old.is_triggered_here() == new.is_triggered_here();

@@ -114,13 +114,19 @@ pub fn summary(camera: &Camera) -> Value {
     summary["is_recording"] = camera.recordings().is_some().into();
     // The macro takes no longer list.
     summary["answer"] = json!(report.as_ref().and_then(|report| report.outcome.as_ref()));
-    summary["output"] = match camera.machine.is_output_in_force() {
+    summary["output"] = in_force(camera.machine.is_output_in_force());
+    summary["input"] = in_force(camera.machine.is_input_in_force());
+    summary["recipe"] = json!(report.as_ref().and_then(|report| report.recipe.as_ref()));
+    summary
+}
+
+/// Whether a line is in force, or why not; null without one.
+fn in_force(line: Option<Result<(), String>>) -> Value {
+    match line {
         None => Value::Null,
         Some(Ok(())) => json!("in-force"),
         Some(Err(why)) => json!(why),
-    };
-    summary["recipe"] = json!(report.as_ref().and_then(|report| report.recipe.as_ref()));
-    summary
+    }
 }
 
 /// Listed defects by class, of all inspections.

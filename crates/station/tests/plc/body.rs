@@ -174,6 +174,7 @@ impl Rules {
             finding: Finding::NOTHING,
             part: None,
             arrived: self.time,
+            piece_at: self.time,
             latency: Duration::from_micros(input.arbitrary::<u32>()?.into()),
         };
         self.given.push(answer);

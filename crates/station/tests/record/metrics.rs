@@ -14,6 +14,7 @@ use clinspect_station::{
     machine::Line,
     metrics,
     modbus::Modbus,
+    output::{self, Output, Wire},
     state::{Camera, Status, Trouble},
 };
 use clinspect_testkit::tools;
@@ -66,6 +67,18 @@ fn cameras() -> Vec<Arc<Camera>> {
     let mut report = Report::clone(&crate::support::report(1, "pass"));
     report.inspections.push((&result).into());
     left.report.send_replace(Some(Arc::new(report)));
+    let machine = &left.machine;
+    machine.set_input(Some(Arc::default()));
+    let output = output::Settings {
+        wire: Wire::Camera {
+            user_output: "UserOutput0".to_owned(),
+            line: None,
+        },
+        pulse: Duration::from_millis(20),
+        delay: None,
+    };
+    let output = Output::start(output, "left", Box::new(drop)).unwrap();
+    machine.set_output(Some(Arc::new(output)));
     left.history().device = Some("pthread-\"odd\\name\"".into());
     let troubles = [
         Trouble::CameraLost,
@@ -112,6 +125,9 @@ fn each_number_has_its_line() {
         "clinspect_recording_stopped{camera=\"left\"} 1",
         "clinspect_recording_stopped{camera=\"starting\"} 0",
         "clinspect_camera_up{camera=\"left\"} 1",
+        "clinspect_input_in_force{camera=\"left\"} 1",
+        // Its camera has not come.
+        "clinspect_output_in_force{camera=\"left\"} 0",
         "clinspect_camera_up{camera=\"starting\"} 0",
         "clinspect_camera_up{camera=\"failed-1\"} 0",
         "clinspect_camera_trouble{camera=\"failed-1\",trouble=\"device lost\"} 1",

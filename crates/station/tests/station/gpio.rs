@@ -1,4 +1,4 @@
-//! An output of this PC, on lines that the kernel simulates (gpio-sim). Needs root and a kernel with this module.
+//! Outputs and inputs of this PC, on lines that the kernel simulates (gpio-sim). Needs root and a kernel with this module.
 
 use std::{
     fs,
@@ -8,7 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clinspect_station::output::{Gpio, GpioLine, Line};
+use clinspect_station::{
+    gpio::{Gpio, GpioLine},
+    input::{Edge, Edges, GpioInput, Settings},
+    output::{GpioOutput, Line},
+};
 use clinspect_testkit::tools::{Sandbox, has_device, skip_for_kernel};
 
 use crate::process::{Station, live_camera, program};
@@ -59,6 +63,19 @@ impl Chip {
         })
     }
 
+    fn gpio(&self, line: GpioLine) -> Gpio {
+        Gpio {
+            chip: self.device.clone(),
+            line,
+        }
+    }
+
+    /// Drives an input from outside.
+    fn pull(&self, line: u32, is_high: bool) {
+        let file = self.bank.join(format!("sim_gpio{line}/pull"));
+        fs::write(file, if is_high { "pull-up" } else { "pull-down" }).unwrap();
+    }
+
     /// The level of the wire.
     fn is_high(&self, line: u32) -> bool {
         let file = self.bank.join(format!("sim_gpio{line}/value"));
@@ -89,34 +106,75 @@ fn line_by_number_and_by_name_is_set_and_read_back() {
     let Some(chip) = Chip::new("lines") else {
         return;
     };
-    let by_number = GpioLine::Number(0);
-    let mut line = Gpio::new(&chip.device, &by_number, false);
+    let by_number = chip.gpio(GpioLine::Number(0));
+    let mut line = GpioOutput::new(&by_number, false);
     for is_active in [false, true, false] {
         line.set(is_active).unwrap();
         assert_eq!(chip.is_high(0), is_active);
     }
-    let by_name = GpioLine::Name("OUT1".to_owned());
-    let mut inverted = Gpio::new(&chip.device, &by_name, true);
+    let by_name = chip.gpio(GpioLine::Name("OUT1".to_owned()));
+    let mut inverted = GpioOutput::new(&by_name, true);
     for is_active in [false, true, false] {
         inverted.set(is_active).unwrap();
         assert_eq!(chip.is_high(1), !is_active, "active is low");
     }
     // It belongs to the first.
-    let taken = Gpio::new(&chip.device, &by_number, false).set(true);
-    let why = taken.unwrap_err();
+    let why = GpioOutput::new(&by_number, false).set(true).unwrap_err();
     assert!(why.contains("gpioinfo shows"), "{why}");
-    let missing = GpioLine::Name("OUT9".to_owned());
-    let why = Gpio::new(&chip.device, &missing, false)
-        .set(true)
-        .unwrap_err();
+    let missing = chip.gpio(GpioLine::Name("OUT9".to_owned()));
+    let why = GpioOutput::new(&missing, false).set(true).unwrap_err();
     assert!(why.contains("has no line \"OUT9\""), "{why}");
 }
 
 #[test]
+fn edges_of_an_input_are_read_with_their_times_and_those_that_were_missed_are_counted() {
+    let Some(chip) = Chip::new("input") else {
+        return;
+    };
+    let settings = |edge| Settings {
+        gpio: chip.gpio(GpioLine::Number(0)),
+        edge,
+        debounce: Duration::ZERO,
+    };
+    let wait = Duration::from_millis(200);
+    for (edge, is_high) in [(Edge::Rising, true), (Edge::Falling, false)] {
+        chip.pull(0, !is_high);
+        let mut input = GpioInput::new(&settings(edge));
+        assert_eq!(input.next(Duration::ZERO), Ok(None));
+        let before = Instant::now();
+        chip.pull(0, is_high);
+        let after = Instant::now();
+        // The other edge is none.
+        chip.pull(0, !is_high);
+        sleep(wait);
+        let came = input.next(wait).unwrap().unwrap();
+        assert!((before..=after).contains(&came.at), "{came:?} {before:?}");
+        assert_eq!(came.missed, 0);
+        assert_eq!(input.next(wait), Ok(None));
+    }
+    // The kernel keeps 1024.
+    let mut input = GpioInput::new(&settings(Edge::Rising));
+    assert_eq!(input.next(Duration::ZERO), Ok(None));
+    for _ in 0..1100 {
+        chip.pull(0, true);
+        chip.pull(0, false);
+    }
+    let mut seen = 0;
+    let mut missed = 0;
+    while let Some(came) = input.next(wait).unwrap() {
+        seen += 1;
+        missed += came.missed;
+    }
+    assert_eq!((seen, missed), (1024, 76));
+}
+
+#[test]
 fn a_chip_that_is_not_there_is_told() {
-    let number = GpioLine::Number(0);
-    let why = Gpio::new(Path::new("/dev/no-gpiochip"), &number, false).set(false);
-    let why = why.unwrap_err();
+    let gpio = Gpio {
+        chip: "/dev/no-gpiochip".into(),
+        line: GpioLine::Number(0),
+    };
+    let why = GpioOutput::new(&gpio, false).set(false).unwrap_err();
     assert!(why.starts_with("/dev/no-gpiochip: "), "{why}");
 }
 
@@ -148,4 +206,37 @@ fn line_of_a_station_pulses_for_pass_rests_at_the_end_and_after_a_kill_by_the_co
     let done = Command::new(program()).arg("rest").arg(file).status();
     assert!(done.unwrap().success());
     assert!(!chip.is_high(1));
+}
+
+#[test]
+fn edge_at_an_input_gives_one_pulse_if_its_frame_passes() {
+    let Some(chip) = Chip::new("barrier") else {
+        return;
+    };
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-barrier");
+    let device = chip.device.display();
+    let camera = live_camera("left", "black", "pitch-x = 16, min-contrast = 0")
+        + &format!(
+            "start-timeout = 300\n\
+             machine = {{ trigger = \"input\", frame-within-ms = 5000, input = {{ chip = \"{device}\", line = 0 }} }}\n\
+             output = {{ kind = \"gpio\", chip = \"{device}\", line = \"OUT1\", pulse-ms = 1000 }}\n"
+        );
+    let mut station = Station::start(&sandbox, &camera);
+    station.wait_until("results", |of| {
+        of.camera("left")["frames"].as_u64() > Some(10)
+    });
+    assert_eq!(station.camera("left")["input"], "in-force");
+    assert!(!chip.is_high(1), "nobody asked for these frames");
+    for _ in 0..2 {
+        chip.pull(0, true);
+        chip.wait_for(1, true);
+        chip.pull(0, false);
+        chip.wait_for(1, false);
+    }
+    sleep(Duration::from_secs(1));
+    assert!(!chip.is_high(1));
+    station.end("TERM");
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{mistakes::Mistakes, nearest::nearest, table::Table};
+use super::{input, mistakes::Mistakes, table::Table};
 use crate::{
+    input::Settings as Input,
     machine::{OfNone, Settings, Trigger},
     source::Source,
 };
@@ -11,12 +12,12 @@ use crate::{
 /// Longest deadline, and longest wait for the frame of a trigger, ms.
 const LONGEST_MS: u64 = 600_000;
 
-/// Reads the table, if there is one.
+/// Reads the table, if there is one, and the input in it.
 pub(super) fn read(
     camera: &mut Table<'_, '_>,
     is_recipe: bool,
     mistakes: &mut Mistakes<'_>,
-) -> Option<Settings> {
+) -> Option<(Settings, Option<Input>)> {
     let mut table = camera.table("machine", mistakes)?;
     if is_recipe {
         let text = "machine belongs to the line, not to a product; move it to the station's file";
@@ -34,19 +35,33 @@ pub(super) fn read(
         settings.frame_within = within;
     }
     let of_none = [("reject", OfNone::Reject), ("ignore", OfNone::Ignore)];
-    if let Some(of_none) = choice(&mut table, "none", &of_none, mistakes) {
+    if let Some(of_none) = table.choice("none", &of_none, mistakes) {
         settings.none = of_none;
     }
     let triggers = [
         ("every-frame", Trigger::Every),
         ("next-frame", Trigger::Next),
         ("software", Trigger::Software),
+        ("input", Trigger::Input),
     ];
-    if let Some(trigger) = choice(&mut table, "trigger", &triggers, mistakes) {
+    if let Some(trigger) = table.choice("trigger", &triggers, mistakes) {
         settings.trigger = trigger;
     }
+    let has_input = table.has("input");
+    let input = input::read(&mut table, mistakes);
+    match (settings.trigger, has_input) {
+        (Trigger::Input, false) => mistakes.add_missing(
+            &table.span,
+            "trigger = \"input\" has no input; set input = { line = … } to the line at which the edges come",
+        ),
+        (Trigger::Input, true) | (_, false) => {}
+        (_, true) => mistakes.add(
+            &table.place("input"),
+            "an input needs trigger = \"input\"; set it, or leave the input out",
+        ),
+    }
     table.finish(mistakes);
-    Some(settings)
+    Some((settings, input))
 }
 
 /// Only a camera of aravis takes a trigger of the station.
@@ -56,24 +71,4 @@ pub(super) fn check_software(source: &Source, camera: &Table<'_, '_>, mistakes: 
                     the camera, or name the camera with aravis";
         mistakes.add(&camera.place("machine"), text);
     }
-}
-
-/// The value of a key that is one of several words.
-pub(super) fn choice<T: Copy>(
-    table: &mut Table<'_, '_>,
-    key: &'static str,
-    choices: &[(&'static str, T)],
-    mistakes: &mut Mistakes<'_>,
-) -> Option<T> {
-    let (word, span) = table.string(key, mistakes)?;
-    let found = choices.iter().find(|(name, _)| *name == word);
-    if found.is_none() {
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        let advice = match nearest(&word, &names) {
-            Some(name) => format!("did you mean {name:?}?"),
-            None => format!("set one of {}", names.join(", ")),
-        };
-        mistakes.add(&span, format!("{key} = {word:?} is no choice; {advice}"));
-    }
-    found.map(|(_, value)| *value)
 }

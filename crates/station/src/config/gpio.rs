@@ -1,0 +1,42 @@
+//! A line of this PC, as a table of the file names it.
+
+use toml::de::DeValue;
+
+use super::{
+    mistakes::Mistakes,
+    table::{Table, integer, wrong_type},
+};
+use crate::gpio::{Gpio, GpioLine};
+
+/// Reads the keys `chip` and `line`. `name`: of the table, for people.
+pub(super) fn read(
+    table: &mut Table<'_, '_>,
+    name: &str,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<Gpio> {
+    let chip = table.string("chip", mistakes);
+    Some(Gpio {
+        chip: chip.map_or("/dev/gpiochip0".into(), |(chip, _)| chip.into()),
+        line: line(table, name, mistakes)?,
+    })
+}
+
+/// A line of the chip by its number or its name.
+fn line(table: &mut Table<'_, '_>, name: &str, mistakes: &mut Mistakes<'_>) -> Option<GpioLine> {
+    let Some(value) = table.value("line") else {
+        let text =
+            format!("{name} has no line; set line to the number or the name that gpioinfo prints");
+        mistakes.add_missing(&table.span, text);
+        return None;
+    };
+    let number = integer(value.get_ref()).and_then(|number| u32::try_from(number).ok());
+    match (value.get_ref(), number) {
+        (_, Some(number)) => Some(GpioLine::Number(number)),
+        (DeValue::String(name), _) if !name.is_empty() => Some(GpioLine::Name(name.to_string())),
+        _ => {
+            let wanted = "the number of the line, from 0, or its name in quotes";
+            wrong_type("line", wanted, value, mistakes);
+            None
+        }
+    }
+}
