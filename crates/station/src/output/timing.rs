@@ -176,6 +176,19 @@ mod tests {
     }
 
     #[test]
+    fn a_delay_counts_from_the_piece_and_an_outcome_without_one_comes_at_its_time() {
+        for (delay, begin) in [(Some(100), 105), (None, 40)] {
+            let mut line = Line::new(delay);
+            let latency = Duration::from_millis(10);
+            let mut answer = Answer::of_test(1, Outcome::Pass, line.at(30), latency);
+            answer.piece_at = line.at(5);
+            line.timing.add(&answer);
+            line.is(begin - 1, false);
+            line.is(begin, true);
+        }
+    }
+
+    #[test]
     fn with_a_delay_the_time_counts_from_the_arrival_and_the_order_is_that_of_the_frames() {
         let mut line = Line::new(Some(100));
         // The second has its outcome first.
