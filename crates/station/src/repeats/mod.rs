@@ -29,6 +29,8 @@ const PARTS: f64 = 16.0;
 pub enum News {
     /// A row was found.
     Found(Row),
+    /// The period of a row was told twice as long as it is, because of turns without a mark.
+    Halved(Row),
     /// A row has ended.
     Ended(Row),
 }
@@ -89,7 +91,15 @@ impl Finder {
         let found = search::row_to_the_newest(&self.marks, seen, per_km, &self.limits)?;
         let limits = &self.limits;
         let mut rows = self.rows.iter_mut().filter(|row| row.is_active);
-        if rows.any(|row| row.join(&found, limits)) || !self.has_room() {
+        let joined = rows.find_map(|row| {
+            let period = row.period;
+            row.join(&found, limits)
+                .then(|| (row.period < period).then(|| row.clone()))
+        });
+        if let Some(halved) = joined {
+            return halved.map(News::Halved);
+        }
+        if !self.has_room() {
             return None;
         }
         self.found += 1;

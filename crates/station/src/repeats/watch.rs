@@ -60,15 +60,28 @@ impl Watch {
             Web { scale, finder }
         });
         let had_rows = !web.finder.rows().is_empty();
-        let news = web.add(strip);
-        for news in &news {
+        let all = web.add(strip);
+        for news in &all {
             match news {
                 News::Found(row) => {
                     camera.counters.repeats.fetch_add(1, Relaxed);
                     // The same strip may show that the row is wider.
                     let rows = web.finder.rows().iter();
                     let now = rows.rev().find(|other| other.id == row.id);
-                    camera.alarm(web.scale.alarm(now.unwrap_or(row)));
+                    let text = web.scale.alarm(now.unwrap_or(row));
+                    camera.alarm(format!("defects of web {} repeat: {text}", scale.web));
+                }
+                News::Halved(row) => {
+                    let is_told =
+                        |other: &News| matches!(other, News::Found(of) if of.id == row.id);
+                    // The alarm of this strip has the right period.
+                    if !all.iter().any(is_told) {
+                        let (id, text) = (row.id, web.scale.alarm(row));
+                        camera.alarm(format!(
+                            "repeat {id} of web {} comes twice as often as was told: {text}",
+                            scale.web
+                        ));
+                    }
                 }
                 News::Ended(row) => {
                     let place = web.scale.place(row);
@@ -178,8 +191,7 @@ impl Scale {
             None => "a roller of this circumference".to_owned(),
         };
         format!(
-            "defects of web {} repeat: {} times, {}; look for {roller} that is dirty or damaged",
-            self.web,
+            "{} times, {}; look for {roller} that is dirty or damaged",
             row.count,
             self.place(row)
         )

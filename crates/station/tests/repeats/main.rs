@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod alarms;
 mod chance;
 mod planted;
 mod rows;

@@ -83,7 +83,7 @@ fn second_damage_at_the_same_place_is_found_as_soon_as_the_first() {
         .into_iter()
         .filter_map(|place| add(&mut finder, place));
     let counts = news.map(|news| match news {
-        News::Found(row) | News::Ended(row) => row.count,
+        News::Found(row) | News::Halved(row) | News::Ended(row) => row.count,
     });
     assert_eq!(Vec::from_iter(counts), [5, 5]);
 }
@@ -93,7 +93,16 @@ fn marks_between_halve_a_period_that_missing_turns_had_doubled() {
     let mut finder = finder(&Settings::default());
     // The odd turns come late.
     let turns = (0..12).filter(|turn| turn % 2 == 0).chain(12..30);
-    assert_eq!(found(&mut finder, turns.map(|turn| mark(turn, 300.0))), 1);
+    let news = turns.filter_map(|turn| add(&mut finder, mark(turn, 300.0)));
+    let news = news.map(|news| match news {
+        News::Found(row) => ("found", row.period),
+        News::Halved(row) => ("halved", row.period),
+        News::Ended(row) => ("ended", row.period),
+    });
+    assert_eq!(
+        Vec::from_iter(news),
+        [("found", 10_000.0), ("halved", 5000.0)]
+    );
     assert_eq!(finder.rows()[0].period, 5000.0);
 }
 
