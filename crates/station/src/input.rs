@@ -72,6 +72,8 @@ pub struct GpioInput {
     request: Option<Request>,
     /// The kernel's number of the edge before.
     before: u32,
+    /// Room for an edge.
+    words: Vec<u64>,
 }
 
 impl GpioInput {
@@ -81,6 +83,7 @@ impl GpioInput {
             settings: settings.clone(),
             request: None,
             before: 0,
+            words: Vec::new(),
         }
     }
 
@@ -111,7 +114,11 @@ impl Edges for GpioInput {
         };
         let failed = |why| format!("{}: {why}", self.settings.gpio.chip.display());
         let came = if request.wait_edge_event(limit).map_err(failed)? {
-            let event = request.read_edge_event().map_err(failed)?;
+            // read_edge_event of gpiocdev 0.8.0 reads eight edges and returns the first.
+            self.words.resize(request.edge_event_u64_size(), 0);
+            let read = request.read_edge_events_into_slice(&mut self.words);
+            let words = self.words.get(..read.map_err(failed)?).unwrap_or_default();
+            let event = request.edge_event_from_slice(words).map_err(failed)?;
             let missed = event.line_seqno.wrapping_sub(self.before).saturating_sub(1);
             self.before = event.line_seqno;
             // The kernel's clock for edges, and that of Instant.
