@@ -188,7 +188,9 @@ impl Frames {
         // While it is due, no trigger is taken: so this frame is nobody's.
         self.is_first_due = false;
         self.newest = Some(now);
-        let mut record = match self.armed.take() {
+        // One whose time is over is lost, as soon as the thread of the deadlines looks.
+        let in_time = |armed: &mut Record| armed.due.is_none_or(|due| now <= due);
+        let mut record = match self.armed.take_if(in_time) {
             Some(armed) => Record {
                 arrived: now,
                 time,
@@ -525,6 +527,22 @@ mod tests {
         // Its frame may still come, and must not be taken for the next trigger's.
         assert_eq!(bench.arm(459), Err(NotReady::AfterLoss));
         assert_eq!(bench.arm(460), Ok(4));
+    }
+
+    #[test]
+    fn a_frame_that_comes_too_late_is_nobodys_though_the_thread_has_not_looked() {
+        for trigger in [Trigger::Next, Trigger::Input] {
+            let mut bench = Bench::new(trigger);
+            match trigger {
+                Trigger::Input => assert_eq!(bench.edge(0, 0), NONE),
+                _ => assert_eq!(bench.arm(0), Ok(1)),
+            }
+            assert_eq!(bench.arrive(201).0, 2);
+            assert_eq!(bench.expire(202), [(1, Outcome::Lost)]);
+            let closed = bench.frames.judge(2, &PASS, &None, bench.at(203));
+            let answer = closed.and_then(|of| of.answer).expect("an answer");
+            assert!(!answer.is_asked_for);
+        }
     }
 
     #[test]

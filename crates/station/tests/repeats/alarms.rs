@@ -23,7 +23,7 @@ fn alarms(turns: impl Fn(u64) -> bool) -> Vec<String> {
     let mut watch = Watch::new(Settings::default());
     for strip in 0..200 {
         let first_line = strip * STRIP;
-        let is_damaged = first_line % PERIOD == 0 && turns(first_line / PERIOD);
+        let is_damaged = first_line.is_multiple_of(PERIOD) && turns(first_line / PERIOD);
         let defects = is_damaged.then(|| Defect {
             x: 2995,
             y: 400,

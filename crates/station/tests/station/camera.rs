@@ -6,7 +6,7 @@ use clinspect_testkit::tools::{Sandbox, has_device};
 
 use crate::{
     process::{Station, live_camera},
-    simulated::{self, Simulated, alone},
+    simulated::{self, Simulated, alone_with_device},
 };
 
 /// Marks pixels also where no pattern repeats.
@@ -69,12 +69,9 @@ fn planted_fault_gives_verdicts_pictures_and_numbers() {
 
 #[test]
 fn gige_camera_that_dies_comes_back_and_stops_no_other() {
-    let Some(_alone) = alone() else {
+    let Some(_alone) = alone_with_device() else {
         return;
     };
-    if !has_device() {
-        return;
-    }
     let sandbox = Sandbox::new("station-gige");
     let gige = "[[camera]]\nname = \"gige\"\naravis = \"Aravis-Fake-GV01\"\n\
         caps = \"video/x-raw, format=GRAY8, width=256, height=200, framerate=25/1\"\n\

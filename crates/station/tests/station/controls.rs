@@ -8,9 +8,9 @@ use clinspect_station::{
     recipes::Recipes,
     source::{Controls, Source},
 };
-use clinspect_testkit::tools::{Sandbox, has_device};
+use clinspect_testkit::tools::Sandbox;
 
-use crate::simulated::{Simulated, alone, inside, station};
+use crate::simulated::{Simulated, alone_with_device, inside, station};
 
 const NAME: &str = "Aravis-Fake-GV01";
 /// aravis' simulated camera with a black level from 0 to 255 and an exposure from 10 to 1000000 µs.
@@ -41,12 +41,9 @@ fn inside_controls() {
 
 #[test]
 fn the_camera_is_set_at_the_start_and_changed_while_frames_flow() {
-    let Some(_alone) = alone() else {
+    let Some(_alone) = alone_with_device() else {
         return;
     };
-    if !has_device() {
-        return;
-    }
     let sandbox = Sandbox::new("station-controls");
     let _camera = Simulated::start_with(&["-g", WITH_BLACK_LEVEL]);
     let lines = "exposure = 2000\ngain = 3\nblack-level = 30";
@@ -74,12 +71,9 @@ fn the_camera_is_set_at_the_start_and_changed_while_frames_flow() {
 
 #[test]
 fn a_camera_that_refuses_a_value_inspects_no_frame_and_tells_its_range() {
-    let Some(_alone) = alone() else {
+    let Some(_alone) = alone_with_device() else {
         return;
     };
-    if !has_device() {
-        return;
-    }
     let sandbox = Sandbox::new("station-controls-refused");
     for (description, controls, told) in [
         (

@@ -4,7 +4,7 @@ use clinspect_testkit::tools::{Sandbox, has_device};
 
 use crate::{
     process::Station,
-    simulated::{Simulated, alone, station},
+    simulated::{Simulated, alone, alone_with_device, station},
 };
 
 /// Formats with their codes in the Pixel Format Naming Convention.
@@ -22,10 +22,7 @@ fn camera(name: &str, lines: &str) -> String {
 
 /// What the page says of the frames of the only camera, with these formats and lines of the file.
 fn sent(formats: &[(&str, u32)], lines: &str) -> Option<String> {
-    let _alone = alone()?;
-    if !has_device() {
-        return None;
-    }
+    let _alone = alone_with_device()?;
     let sandbox = Sandbox::new("station-formats");
     let _camera = Simulated::with_formats(&sandbox, formats);
     let mut station = station(&sandbox, &camera("left", lines));

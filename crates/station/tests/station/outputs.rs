@@ -16,12 +16,12 @@ use clinspect_station::{
     state::Status,
     supervisor::Supervisor,
 };
-use clinspect_testkit::tools::{Sandbox, has_device};
+use clinspect_testkit::tools::Sandbox;
 use gst::prelude::*;
 
 use crate::{
     process::program,
-    simulated::{Simulated, alone, inside, station, user_output, visible},
+    simulated::{Simulated, alone, alone_with_device, inside, station, user_output, visible},
 };
 
 /// Nothing of the simulated camera's picture is a defect, or everything.
@@ -63,12 +63,9 @@ fn wait_for_output(is_active: bool) {
 
 #[test]
 fn output_of_a_camera_has_a_pulse_for_each_frame_that_passes_while_frames_flow() {
-    let Some(_alone) = alone() else {
+    let Some(_alone) = alone_with_device() else {
         return;
     };
-    if !has_device() {
-        return;
-    }
     let sandbox = Sandbox::new("station-output");
     let _camera = Simulated::with_output(&sandbox);
     let mut station = station(&sandbox, &camera(15, PASSES));
@@ -99,12 +96,9 @@ fn output_of_a_camera_has_a_pulse_for_each_frame_that_passes_while_frames_flow()
 
 #[test]
 fn output_rests_at_the_end_of_the_station_and_when_the_camera_was_lost() {
-    let Some(_alone) = alone() else {
+    let Some(_alone) = alone_with_device() else {
         return;
     };
-    if !has_device() {
-        return;
-    }
     let sandbox = Sandbox::new("station-output-end");
     let simulated = Simulated::with_output(&sandbox);
     // Each frame passes, so the pulse never ends.
@@ -127,12 +121,9 @@ fn output_rests_at_the_end_of_the_station_and_when_the_camera_was_lost() {
 
 #[test]
 fn output_of_a_station_that_was_killed_in_a_pulse_is_set_to_rest_by_the_command() {
-    let Some(_alone) = alone() else {
+    let Some(_alone) = alone_with_device() else {
         return;
     };
-    if !has_device() {
-        return;
-    }
     let sandbox = Sandbox::new("station-output-killed");
     let _camera = Simulated::with_output(&sandbox);
     let running = station(&sandbox, &camera(10_000, PASSES));
@@ -240,12 +231,10 @@ fn inside_time_of_a_write() {
 
 #[test]
 fn camera_that_the_station_triggers_gives_a_frame_for_each_trigger_and_lost_without_one() {
-    let Some(_alone) = alone() else {
+    let Some(_alone) = alone_with_device() else {
         return;
     };
-    if has_device() {
-        println!("{}", inside("outputs::inside_trigger"));
-    }
+    println!("{}", inside("outputs::inside_trigger"));
 }
 
 #[test]

@@ -466,12 +466,9 @@ fn files_of_a_recipe_are_those_that_the_page_shows() {
 
 #[test]
 fn network_camera_is_chosen_set_and_handed_over_to_the_station() {
-    let Some(_alone) = simulated::alone() else {
+    let Some(_alone) = simulated::alone_with_device() else {
         return;
     };
-    if !has_device() {
-        return;
-    }
     let sandbox = Sandbox::new("set-up-gige");
     let _camera = Simulated::start();
     let mut station = simulated::station(&sandbox, &head(&sandbox));

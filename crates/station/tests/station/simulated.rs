@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use clinspect_testkit::tools::{Sandbox, exists, skip};
+use clinspect_testkit::tools::{Sandbox, exists, has_device, skip};
 
 use crate::process::{Station, program};
 
@@ -208,6 +208,11 @@ pub fn alone() -> Option<File> {
     lock.lock().unwrap();
     assert!(!is_bound(CONTROL_PORT), "another camera is running");
     Some(lock)
+}
+
+/// As [`alone`], and a device that inspects the frames.
+pub fn alone_with_device() -> Option<File> {
+    alone().filter(|_| has_device())
 }
 
 /// A station that can receive frames of the simulated camera.

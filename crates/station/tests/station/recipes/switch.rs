@@ -288,12 +288,9 @@ fn limits_learned_on_one_product_are_not_in_force_on_the_next() {
 
 #[test]
 fn switch_is_fast_with_a_network_camera_and_with_a_model() {
-    let Some(_alone) = simulated::alone() else {
+    let Some(_alone) = simulated::alone_with_device() else {
         return;
     };
-    if !has_device() {
-        return;
-    }
     let sandbox = Sandbox::new("station-recipe-gige");
     let folder = Folder::new(&sandbox);
     let table = |keys: &str| format!("[[camera]]\nname = \"gige\"\n{keys}\n");
