@@ -224,6 +224,7 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
         );
         mistakes.add_missing(&table.place("camera"), text);
     }
+    gpio::check_once(table, &cameras, mistakes);
     if modbus.is_some() {
         modbus::check_cameras(table, cameras.len(), mistakes);
     }

@@ -1,6 +1,6 @@
 //! Lines of this PC, through the kernel's character device.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use gpiocdev::{Chip, Request, request::Builder};
 
@@ -20,6 +20,15 @@ pub enum GpioLine {
     Number(u32),
     /// Its name.
     Name(String),
+}
+
+impl fmt::Display for GpioLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => write!(f, "{name:?}"),
+        }
+    }
 }
 
 impl Gpio {

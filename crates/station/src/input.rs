@@ -18,7 +18,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::{
     gpio::Gpio,
-    machine::{Machine, keep_times},
+    machine::{Machine, NotReady, keep_times},
 };
 
 /// Pause between two looks whether the input is to end, and longest time until it has ended.
@@ -27,6 +27,10 @@ const LOOK: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_millis(200);
 /// Edges that the kernel keeps until they are read.
 const KEPT: u32 = 1024;
+/// Least time between two alarms for edges that count as lost.
+const TELL: Duration = Duration::from_secs(60);
+/// The time of an edge is known so exactly, unless the PC is busy all the time.
+const EXACT: Duration = Duration::from_micros(50);
 
 /// What the table `[camera.machine.input]` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +39,6 @@ pub struct Settings {
     pub gpio: Gpio,
     /// Which edges are triggers.
     pub edge: Edge,
-    /// A level must stay so long to count; zero: each edge counts.
-    pub debounce: Duration,
 }
 
 /// An edge of the line's voltage.
@@ -59,14 +61,20 @@ pub struct Came {
 
 /// A line that is read.
 pub trait Edges: Send {
-    /// The next edge, `None` if none comes for so long.
+    /// Takes the line. Edges from now on are seen.
     ///
     /// # Errors
-    /// The line cannot be read; a sentence. The next call tries again from the start.
+    /// The line cannot be read; a sentence.
+    fn open(&mut self) -> Result<(), String>;
+
+    /// The next edge, `None` if none comes for so long. The line is open.
+    ///
+    /// # Errors
+    /// The line cannot be read any more; a sentence.
     fn next(&mut self, limit: Duration) -> Result<Option<Came>, String>;
 }
 
-/// A line of this PC. It belongs to the station from the first [`Edges::next`] on.
+/// A line of this PC.
 pub struct GpioInput {
     settings: Settings,
     request: Option<Request>,
@@ -86,9 +94,14 @@ impl GpioInput {
             words: Vec::new(),
         }
     }
+}
 
-    fn open(&self) -> Result<Request, String> {
-        self.settings.gpio.take(|wanted| {
+impl Edges for GpioInput {
+    fn open(&mut self) -> Result<(), String> {
+        // One that fails must be given back first.
+        self.request = None;
+        self.before = 0;
+        let request = self.settings.gpio.take(|wanted| {
             wanted
                 .as_input()
                 .with_kernel_event_buffer_size(KEPT)
@@ -96,48 +109,46 @@ impl GpioInput {
                     Edge::Rising => EdgeDetection::RisingEdge,
                     Edge::Falling => EdgeDetection::FallingEdge,
                 });
-            if !self.settings.debounce.is_zero() {
-                wanted.with_debounce_period(self.settings.debounce);
-            }
-        })
+        });
+        self.request = Some(request?);
+        Ok(())
+    }
+
+    fn next(&mut self, limit: Duration) -> Result<Option<Came>, String> {
+        let chip = self.settings.gpio.chip.display();
+        let failed = |why| format!("{chip}: {why}");
+        let request = self.request.as_ref();
+        let request = request.ok_or_else(|| format!("{chip}: the line is not open"))?;
+        if !request.wait_edge_event(limit).map_err(failed)? {
+            return Ok(None);
+        }
+        // read_edge_event of gpiocdev 0.8.0 reads eight edges and returns the first.
+        self.words.resize(request.edge_event_u64_size(), 0);
+        let read = request.read_edge_events_into_slice(&mut self.words);
+        let words = self.words.get(..read.map_err(failed)?).unwrap_or_default();
+        let event = request.edge_event_from_slice(words).map_err(failed)?;
+        let missed = event.line_seqno.wrapping_sub(self.before).saturating_sub(1);
+        self.before = event.line_seqno;
+        let at = instant_of(Duration::from_nanos(event.timestamp_ns));
+        Ok(Some(Came { at, missed }))
     }
 }
 
-impl Edges for GpioInput {
-    fn next(&mut self, limit: Duration) -> Result<Option<Came>, String> {
-        let request = match self.request.take() {
-            Some(request) => request,
-            None => {
-                self.before = 0;
-                self.open()?
-            }
-        };
-        let failed = |why| format!("{}: {why}", self.settings.gpio.chip.display());
-        let came = if request.wait_edge_event(limit).map_err(failed)? {
-            // read_edge_event of gpiocdev 0.8.0 reads eight edges and returns the first.
-            self.words.resize(request.edge_event_u64_size(), 0);
-            let read = request.read_edge_events_into_slice(&mut self.words);
-            let words = self.words.get(..read.map_err(failed)?).unwrap_or_default();
-            let event = request.edge_event_from_slice(words).map_err(failed)?;
-            let missed = event.line_seqno.wrapping_sub(self.before).saturating_sub(1);
-            self.before = event.line_seqno;
-            // The kernel's clock for edges, and that of Instant.
-            let clock = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
-            let now = Instant::now();
-            let age =
-                clock.map(|clock| clock.saturating_sub(Duration::from_nanos(event.timestamp_ns)));
-            let at = now.checked_sub(age.unwrap_or_default());
-            Some(Came {
-                at: at.unwrap_or(now),
-                missed,
-            })
-        } else {
-            None
-        };
-        // After a failure the device may come back under the same name.
-        self.request = Some(request);
-        Ok(came)
+/// A time of the kernel's monotonic clock, which is that of `Instant`. If this thread is held up between the two clocks, the
+/// time is too early, never too late.
+fn instant_of(time: Duration) -> Instant {
+    let mut now = Instant::now();
+    let mut clock = time;
+    for _ in 0..8 {
+        now = Instant::now();
+        // It cannot fail.
+        clock = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(time, Duration::from);
+        if now.elapsed() < EXACT {
+            break;
+        }
     }
+    let age = clock.saturating_sub(time);
+    now.checked_sub(age).unwrap_or(now)
 }
 
 /// Gets a sentence for people.
@@ -171,20 +182,22 @@ impl Input {
     ) -> std::io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let state = Arc::new(State::default());
-        machine.set_input(Some(state.clone()));
         let reader = Reader {
             is_over: is_over.clone(),
-            state,
+            state: state.clone(),
             edges,
             machine: machine.clone(),
             alarm,
-            is_refusing: false,
+            refused: 0,
+            told: None,
         };
         let thread = std::thread::Builder::new().name(format!("{camera} input"));
+        let thread = thread.spawn(move || reader.run())?;
+        machine.set_input(Some(state));
         Ok(Self {
             settings: settings.clone(),
             is_over,
-            thread: Some(thread.spawn(move || reader.run())?),
+            thread: Some(thread),
         })
     }
 
@@ -225,46 +238,66 @@ struct Reader {
     edges: Box<dyn Edges>,
     machine: Arc<Machine>,
     alarm: Alarm,
-    /// The edge before had no frame of its own, and people know it.
-    is_refusing: bool,
+    /// Edges that count as lost, since the alarm before.
+    refused: u64,
+    /// When that alarm was raised.
+    told: Option<Instant>,
 }
 
 impl Reader {
     fn run(mut self) {
         keep_times();
         while !self.is_over.load(Relaxed) {
-            match self.edges.next(LOOK) {
-                Ok(came) => {
-                    if self.state.trouble().take().is_some() {
-                        (self.alarm)("the input can be read again and is in force".to_owned());
-                    }
-                    if let Some(came) = came {
-                        self.take(came);
-                    }
+            if let Err(why) = self.read() {
+                let is_new = self.state.trouble().replace(why.clone()).is_none();
+                if is_new {
+                    (self.alarm)(format!(
+                        "the input cannot be read: {why}; pieces get no outcome until it can be read"
+                    ));
                 }
-                Err(why) => {
-                    let is_new = self.state.trouble().replace(why.clone()).is_none();
-                    if is_new {
-                        (self.alarm)(format!(
-                            "the input cannot be read: {why}; pieces get no outcome until it can be read"
-                        ));
-                    }
-                    std::thread::sleep(RETRY);
-                }
+                std::thread::sleep(RETRY);
             }
         }
     }
 
-    fn take(&mut self, came: Came) {
-        let refused = self.machine.edge(came);
-        let is_refused = refused.is_err();
-        if let Err(why) = refused
-            && !self.is_refusing
-        {
-            (self.alarm)(format!(
-                "an edge at the input counts as lost: {why}; frame-within-ms must be shorter than the time between two edges"
-            ));
+    /// Opens the line and reads it until the end.
+    fn read(&mut self) -> Result<(), String> {
+        self.edges.open()?;
+        self.machine.miss_edges();
+        if self.state.trouble().take().is_some() {
+            (self.alarm)("the input can be read again and is in force".to_owned());
         }
-        self.is_refusing = is_refused;
+        let read = loop {
+            match self.edges.next(LOOK) {
+                _ if self.is_over.load(Relaxed) => break Ok(()),
+                Ok(Some(came)) => self.take(came),
+                Ok(None) => {}
+                Err(why) => break Err(why),
+            }
+        };
+        self.machine.miss_edges();
+        read
+    }
+
+    fn take(&mut self, came: Came) {
+        let Err(why) = self.machine.edge(came) else {
+            return;
+        };
+        self.refused += 1 + u64::from(came.missed);
+        if self.told.is_some_and(|told| told.elapsed() < TELL) {
+            return;
+        }
+        self.told = Some(Instant::now());
+        let count = std::mem::take(&mut self.refused);
+        let advice = match why {
+            NotReady::Waiting => {
+                "frame-within-ms must be shorter than the time between two edges, and a contact must not bounce"
+            }
+            NotReady::Overtaken => "this PC is too slow, or the camera runs freely",
+            _ => "look for what keeps frames away",
+        };
+        (self.alarm)(format!(
+            "edges at the input that count as lost: {count}; the newest because {why}; {advice}"
+        ));
     }
 }

@@ -165,16 +165,16 @@ impl Pipeline {
             let _ = source::set_controls(&config.source, &self.source);
             self.genicam = source::genicam(&self.source).map(Arc::new);
             let refused = |why| (Trouble::SettingsRefused, why);
-            match &self.genicam {
-                Some(camera) if config.is_triggered_here() => {
-                    source::trigger_by_software(camera, &self.source).map_err(refused)?;
+            match (&self.genicam, config.released_by()) {
+                (Some(camera), Some(by)) => {
+                    source::trigger_by(by, camera, &self.source).map_err(refused)?;
                 }
-                Some(camera) => source::end_trigger_by_software(camera).map_err(refused)?,
-                None if config.is_triggered_here() => {
+                (Some(camera), None) => source::end_trigger_by_software(camera).map_err(refused)?,
+                (None, Some(_)) => {
                     let text = "the camera does not open".to_owned();
                     return Err((Trouble::CameraLost, text));
                 }
-                None => {}
+                (None, None) => {}
             }
         }
         // A live source sends nothing yet.

@@ -22,7 +22,7 @@ pub use aravis::{explained, genicam};
 pub use controls::{Controls, set_controls};
 pub use folder::{description as folder_description, pictures, register};
 pub use sent::Sent;
-pub use trigger::{end_trigger_by_software, trigger_by_software};
+pub use trigger::{SOFTWARE, end_trigger_by_software, trigger_by};
 
 /// The queue's name.
 pub const QUEUE: &str = "clinspect-input";

@@ -193,7 +193,11 @@ impl Run {
             self.camera.counters.restarts.fetch_add(1, Relaxed);
         }
         // Rest, before the end is told.
-        self.wiring.end();
+        self.wiring.end_input();
+        self.camera.machine.abandon();
+        self.publish_unanswered();
+        self.publishers.count();
+        self.wiring.end_output();
         info!("camera {}: stopped", self.camera.name);
     }
 

@@ -9,7 +9,7 @@ use crate::{
     input, machine, output,
     pixel_format::{self, PixelFormat},
     recording, repeats, secrets,
-    source::{Asked, Controls, Source},
+    source::{Asked, Controls, SOFTWARE, Source},
 };
 
 use super::{
@@ -48,6 +48,8 @@ pub struct CameraConfig {
     pub output: Option<output::Settings>,
     /// The input whose edges are triggers.
     pub input: Option<input::Settings>,
+    /// The line of a camera of aravis that triggers it, if the machine waits for its frames.
+    pub trigger_source: Option<String>,
     /// Most live pictures per second.
     pub live_rate: f64,
     /// Pictures are made no wider, px.
@@ -185,8 +187,9 @@ pub(super) fn read(
     set(&mut camera.silence, silence);
     set(&mut camera.start_timeout, start_timeout);
     set(&mut camera.triggered, triggered);
-    if let Some((machine, input)) = machine {
-        (camera.machine, camera.input) = (machine, input);
+    if let Some(machine) = machine {
+        (camera.machine, camera.input) = (machine.settings, machine.input);
+        camera.trigger_source = machine.trigger_source;
     }
     // No frame is due at a time.
     camera.triggered |= camera.waits_for_machine();
@@ -194,9 +197,7 @@ pub(super) fn read(
     if let Some(output) = &camera.output {
         of_output::check(output, &camera.source, &camera.machine, table, mistakes);
     }
-    if camera.is_triggered_here() {
-        of_machine::check_software(&camera.source, table, mistakes);
-    }
+    of_machine::check(&camera, table, mistakes);
     set(&mut camera.live_rate, live_rate);
     set(&mut camera.picture_width, picture_width);
     set(&mut camera.unpack, unpack.map(Option::unwrap_or_default));
@@ -241,6 +242,7 @@ impl CameraConfig {
             machine: machine::Settings::default(),
             output: None,
             input: None,
+            trigger_source: None,
             live_rate: 10.0,
             picture_width: 1280,
             unpack: Properties::default(),
@@ -264,6 +266,14 @@ impl CameraConfig {
     /// Whether the station triggers the camera.
     pub fn is_triggered_here(&self) -> bool {
         self.machine.trigger == machine::Trigger::Software
+    }
+
+    /// The `TriggerSource` of a camera of aravis; `None`: it runs freely.
+    pub fn released_by(&self) -> Option<&str> {
+        match self.is_triggered_here() {
+            true => Some(SOFTWARE),
+            false => self.trigger_source.as_deref(),
+        }
     }
 
     /// A camera with the defaults, whose frames come from elsewhere.

@@ -3,10 +3,14 @@
 use toml::de::DeValue;
 
 use super::{
+    CameraConfig,
     mistakes::Mistakes,
     table::{Table, integer, wrong_type},
 };
-use crate::gpio::{Gpio, GpioLine};
+use crate::{
+    gpio::{Gpio, GpioLine},
+    output::Wire,
+};
 
 /// Reads the keys `chip` and `line`. `name`: of the table, for people.
 pub(super) fn read(
@@ -19,6 +23,34 @@ pub(super) fn read(
         chip: chip.map_or("/dev/gpiochip0".into(), |(chip, _)| chip.into()),
         line: line(table, name, mistakes)?,
     })
+}
+
+/// Notes a line that is named twice: the kernel gives it to one of them.
+pub(super) fn check_once(
+    table: &Table<'_, '_>,
+    cameras: &[CameraConfig],
+    mistakes: &mut Mistakes<'_>,
+) {
+    let mut seen: Vec<&Gpio> = Vec::new();
+    for camera in cameras {
+        let output = camera.output.as_ref().and_then(|of| match &of.wire {
+            Wire::Gpio { gpio, .. } => Some(gpio),
+            Wire::Camera { .. } => None,
+        });
+        let input = camera.input.as_ref().map(|of| &of.gpio);
+        for gpio in output.into_iter().chain(input) {
+            if seen.contains(&gpio) {
+                let (chip, name) = (gpio.chip.display(), &camera.name);
+                let text = format!(
+                    "the camera {name} names a line of {chip} that is named before: {}; each output and each input needs a line \
+                     of its own",
+                    gpio.line
+                );
+                mistakes.add_missing(&table.place("camera"), text);
+            }
+            seen.push(gpio);
+        }
+    }
 }
 
 /// A line of the chip by its number or its name.

@@ -1,12 +1,7 @@
 //! The table `[camera.machine.input]`: the line whose edges are triggers.
 
-use std::time::Duration;
-
 use super::{gpio, mistakes::Mistakes, table::Table};
 use crate::input::{Edge, Settings};
-
-/// Longest time for which a level must stay, ms.
-const LONGEST_DEBOUNCE_MS: u64 = 1000;
 
 /// Reads the table, if there is one.
 pub(super) fn read(machine: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Option<Settings> {
@@ -14,11 +9,9 @@ pub(super) fn read(machine: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> 
     let gpio = gpio::read(&mut table, "input", mistakes);
     let edges = [("rising", Edge::Rising), ("falling", Edge::Falling)];
     let edge = table.choice("edge", &edges, mistakes);
-    let debounce = table.whole("debounce-ms", 0..LONGEST_DEBOUNCE_MS, mistakes);
     table.finish(mistakes);
     Some(Settings {
         gpio: gpio?,
         edge: edge.unwrap_or(Edge::Rising),
-        debounce: Duration::from_millis(debounce.unwrap_or(0)),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{input, mistakes::Mistakes, table::Table};
+use super::{CameraConfig, input, mistakes::Mistakes, table::Table};
 use crate::{
     input::Settings as Input,
     machine::{OfNone, Settings, Trigger},
@@ -12,12 +12,20 @@ use crate::{
 /// Longest deadline, and longest wait for the frame of a trigger, ms.
 const LONGEST_MS: u64 = 600_000;
 
-/// Reads the table, if there is one, and the input in it.
+/// What the table says.
+pub(super) struct Machine {
+    pub settings: Settings,
+    pub input: Option<Input>,
+    /// The camera's line that triggers it.
+    pub trigger_source: Option<String>,
+}
+
+/// Reads the table, if there is one.
 pub(super) fn read(
     camera: &mut Table<'_, '_>,
     is_recipe: bool,
     mistakes: &mut Mistakes<'_>,
-) -> Option<(Settings, Option<Input>)> {
+) -> Option<Machine> {
     let mut table = camera.table("machine", mistakes)?;
     if is_recipe {
         let text = "machine belongs to the line, not to a product; move it to the station's file";
@@ -60,15 +68,33 @@ pub(super) fn read(
             "an input needs trigger = \"input\"; set it, or leave the input out",
         ),
     }
+    let trigger_source = table.string("trigger-source", mistakes);
     table.finish(mistakes);
-    Some((settings, input))
+    Some(Machine {
+        settings,
+        input,
+        trigger_source: trigger_source.map(|(line, _)| line),
+    })
 }
 
-/// Only a camera of aravis takes a trigger of the station.
-pub(super) fn check_software(source: &Source, camera: &Table<'_, '_>, mistakes: &mut Mistakes<'_>) {
-    if !matches!(source, Source::Aravis { .. }) {
-        let text = "trigger = \"software\" needs a camera of aravis; set trigger = \"next-frame\" if something else triggers \
-                    the camera, or name the camera with aravis";
-        mistakes.add(&camera.place("machine"), text);
-    }
+/// Notes what does not fit the camera. Only one of aravis is set to its trigger by the station.
+pub(super) fn check(camera: &CameraConfig, table: &Table<'_, '_>, mistakes: &mut Mistakes<'_>) {
+    let is_aravis = matches!(camera.source, Source::Aravis { .. });
+    let has_line = camera.trigger_source.is_some();
+    let text = match camera.machine.trigger {
+        Trigger::Software if !is_aravis => {
+            "trigger = \"software\" needs a camera of aravis; set trigger = \"next-frame\" if something else triggers the \
+             camera, or name the camera with aravis"
+        }
+        Trigger::Next | Trigger::Input if is_aravis && !has_line => {
+            "nothing is said of what triggers the camera; set trigger-source to the camera's line, such as \"Line1\": without it \
+             the camera may run freely"
+        }
+        Trigger::Next | Trigger::Input if is_aravis || !has_line => return,
+        _ if has_line => {
+            "trigger-source needs a camera of aravis, and trigger = \"next-frame\" or \"input\"; leave it out"
+        }
+        _ => return,
+    };
+    mistakes.add(&table.place("machine"), text);
 }

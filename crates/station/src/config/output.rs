@@ -11,7 +11,7 @@ use crate::{
 
 /// Longest pulse, ms.
 const LONGEST_PULSE_MS: u64 = 10_000;
-/// Longest time from the arrival of a frame to its pulse, ms.
+/// Longest delay of a pulse, ms.
 const LONGEST_DELAY_MS: u64 = 60_000;
 
 /// Reads the table, if there is one.

@@ -15,6 +15,10 @@ use crate::{
 struct Fake(Receiver<Result<Came, String>>);
 
 impl Edges for Fake {
+    fn open(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
     fn next(&mut self, limit: Duration) -> Result<Option<Came>, String> {
         match self.0.recv_timeout(limit) {
             Ok(came) => came.map(Some),
@@ -37,26 +41,38 @@ const PASS: Finding = Finding {
     ..Finding::NOTHING
 };
 
+fn settings(frame_within: Duration) -> machine::Settings {
+    machine::Settings {
+        trigger: Trigger::Input,
+        frame_within,
+        ..machine::Settings::default()
+    }
+}
+
 impl Bench {
+    /// An input whose line has been open for long.
     fn new(frame_within: Duration) -> Self {
+        // No edge is taken for this time after the line is opened.
+        let bench = Self::opened(Duration::ZERO);
+        std::thread::sleep(Duration::from_millis(50));
+        bench.machine.set_settings(settings(frame_within));
+        bench
+    }
+
+    fn opened(frame_within: Duration) -> Self {
         let line = Line::new().unwrap();
         let (told, answers) = mpsc::channel();
         line.set_sink(Box::new(move |_, answer| {
             let _ = told.send(*answer);
         }));
         let machine = Machine::new("left", &line);
-        machine.set_settings(machine::Settings {
-            trigger: Trigger::Input,
-            frame_within,
-            ..machine::Settings::default()
-        });
-        let settings = Settings {
+        machine.set_settings(settings(frame_within));
+        let of_line = Settings {
             gpio: Gpio {
                 chip: "/dev/gpiochip0".into(),
                 line: GpioLine::Number(0),
             },
             edge: Edge::Rising,
-            debounce: Duration::ZERO,
         };
         let (edges, given) = mpsc::channel();
         let (alarm, alarms) = mpsc::channel();
@@ -64,7 +80,7 @@ impl Bench {
             let _ = alarm.send(text);
         });
         let fake = Box::new(Fake(given));
-        let input = Input::start(&settings, fake, "left", &machine, alarm).unwrap();
+        let input = Input::start(&of_line, fake, "left", &machine, alarm).unwrap();
         Self {
             machine,
             edges,
@@ -115,6 +131,16 @@ fn frame_after_an_edge_is_its_frame_and_delays_count_from_the_edge() {
 }
 
 #[test]
+fn frame_of_an_edge_before_the_line_was_opened_is_not_taken_for_the_first_edge() {
+    let bench = Bench::opened(LIMIT);
+    std::thread::sleep(Duration::from_millis(50));
+    bench.edge(0);
+    // At once, and not because no frame came.
+    let answer = bench.answers.recv_timeout(LIMIT / 2).unwrap();
+    assert_eq!(answer.outcome, Outcome::Lost);
+}
+
+#[test]
 fn edges_that_the_kernel_could_not_keep_are_lost_with_the_one_that_tells_of_them() {
     let bench = Bench::new(LIMIT);
     bench.edge(2);
@@ -127,7 +153,7 @@ fn edges_that_the_kernel_could_not_keep_are_lost_with_the_one_that_tells_of_them
     assert_eq!(answers.map(|of| of.sequence), [1, 2, 3]);
     let alarm = bench.alarms.recv_timeout(LIMIT).unwrap();
     assert!(
-        alarm.starts_with("an edge at the input counts as lost"),
+        alarm.starts_with("edges at the input that count as lost: 3; the newest because the frame of the trigger before"),
         "{alarm}"
     );
     // People are told once.
@@ -137,25 +163,22 @@ fn edges_that_the_kernel_could_not_keep_are_lost_with_the_one_that_tells_of_them
 }
 
 #[test]
-fn line_that_cannot_be_read_is_told_until_it_can() {
+fn line_that_cannot_be_read_is_told_until_it_can_and_edges_meanwhile_may_have_been_missed() {
     let bench = Bench::new(LIMIT);
-    for _ in 0..2 {
-        bench.edges.send(Err("unplugged".to_owned())).unwrap();
-    }
+    bench.edge(0);
+    bench.wait_for_edge();
+    bench.edges.send(Err("unplugged".to_owned())).unwrap();
     let alarm = bench.alarms.recv_timeout(LIMIT).unwrap();
     assert!(
         alarm.starts_with("the input cannot be read: unplugged;"),
         "{alarm}"
     );
+    assert_eq!(bench.answer().outcome, Outcome::Lost);
     let alarm = bench.alarms.recv_timeout(LIMIT).unwrap();
     assert_eq!(alarm, "the input can be read again and is in force");
     assert_eq!(bench.machine.is_input_in_force(), Some(Ok(())));
-    bench.edges.send(Err("unplugged".to_owned())).unwrap();
-    bench.alarms.recv_timeout(LIMIT).unwrap();
-    assert_eq!(
-        bench.machine.is_input_in_force(),
-        Some(Err("unplugged".to_owned()))
-    );
+    // The frame of an edge that nobody saw may come now.
     bench.edge(0);
-    bench.wait_for_edge();
+    let answer = bench.answer();
+    assert_eq!((answer.sequence, answer.outcome), (2, Outcome::Lost));
 }

@@ -40,7 +40,7 @@ pub(super) struct Record {
     pub sequence: u64,
     /// When the frame arrived, or the trigger came.
     pub arrived: Instant,
-    /// The same on the wall clock.
+    /// The same on the wall clock; of an edge when it was read.
     pub time: SystemTime,
     /// When its outcome must be given.
     due: Option<Instant>,
@@ -74,18 +74,20 @@ pub enum NotReady {
     Waiting,
     /// The frame of a trigger before was lost, and may still come.
     AfterLoss,
-    /// A frame arrived between the edge and its reading.
+    /// A frame arrived between the edge and its reading, or could have.
     Overtaken,
 }
 
 impl fmt::Display for NotReady {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoTrigger => "the camera has no trigger; set trigger in [camera.machine]",
+            Self::NoTrigger => {
+                "the camera takes no trigger of a PLC; set trigger in [camera.machine]"
+            }
             Self::Switching => "another recipe is coming into force",
             Self::Waiting => "the frame of the trigger before has not arrived",
             Self::AfterLoss => "the frame of the trigger before was lost and may still come",
-            Self::Overtaken => "a frame arrived before the edge was read",
+            Self::Overtaken => "the edge was read so late that its frame may have arrived before",
         })
     }
 }
@@ -152,7 +154,7 @@ impl Frames {
             NotReady::Waiting
         } else if self.not_before.is_some_and(|end| at < end) {
             NotReady::AfterLoss
-        } else if self.newest.is_some_and(|newest| at <= newest) {
+        } else if now >= due || self.newest.is_some_and(|newest| at <= newest) {
             NotReady::Overtaken
         } else {
             self.armed = Some(record);
@@ -161,6 +163,17 @@ impl Frames {
         let lost = before.into_iter().chain([record]);
         let lost = lost.map(|record| self.lost_trigger(record, now)).collect();
         (Err(refused), lost)
+    }
+
+    /// Edges may have come that nobody saw, and their frames may come now. An edge that waits is lost.
+    pub fn miss_edges(&mut self, now: Instant) -> Vec<Closed> {
+        if self.settings.trigger != Trigger::Input {
+            return Vec::new();
+        }
+        self.not_before = Some(now + self.settings.frame_within);
+        let armed = self.armed.take();
+        let lost = armed.map(|record| self.lost_trigger(record, now));
+        lost.into_iter().collect()
     }
 
     fn record(&self, sequence: u64, now: Instant, time: SystemTime) -> Record {
@@ -375,9 +388,9 @@ mod tests {
     };
     const MS: Duration = Duration::from_millis(1);
 
-    /// Frames on a clock of the test's own.
     const NONE: [u64; 0] = [];
 
+    /// Frames on a clock of the test's own.
     struct Bench {
         frames: Frames,
         start: Instant,
@@ -587,6 +600,32 @@ mod tests {
         assert_eq!(bench.expire(919), []);
         assert_eq!(bench.expire(920), [(7, Outcome::Lost)]);
         assert_eq!(bench.edge(1119, 1119), [8]);
+    }
+
+    #[test]
+    fn edges_that_nobody_saw_take_the_time_of_their_frames() {
+        let mut bench = Bench::new(Trigger::Input);
+        assert_eq!(bench.edge(0, 0), NONE);
+        let missed = bench.frames.miss_edges(bench.at(10));
+        let outcomes = missed.iter().map(|of| of.answer.map(|of| of.outcome));
+        assert_eq!(Vec::from_iter(outcomes), [Some(Outcome::Lost)]);
+        assert_eq!(bench.edge(209, 209), [2]);
+        assert_eq!(bench.edge(409, 409), NONE);
+        assert_eq!(bench.arrive(420).0, 3);
+        // Also if none waits.
+        assert!(bench.frames.miss_edges(bench.at(430)).is_empty());
+        assert_eq!(bench.edge(629, 629), [4]);
+        let mut commanded = Bench::new(Trigger::Next);
+        assert_eq!(commanded.arm(0), Ok(1));
+        assert!(commanded.frames.miss_edges(commanded.at(1)).is_empty());
+        assert_eq!(commanded.arrive(2).0, 1);
+    }
+
+    #[test]
+    fn an_edge_that_is_read_when_its_time_is_over_is_lost() {
+        let mut bench = Bench::new(Trigger::Input);
+        assert_eq!(bench.edge(0, 200), [1]);
+        assert_eq!(bench.edge(400, 599), NONE);
     }
 
     #[test]

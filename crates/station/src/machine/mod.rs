@@ -52,6 +52,7 @@ pub struct Machine {
     output: Mutex<Option<Arc<Output>>>,
     release: Mutex<Option<Arc<Release>>>,
     input: Mutex<Option<Arc<input::State>>>,
+    edges: AtomicU64,
 }
 
 /// A frame that has an outcome and gets no results, or a trigger that got no frame.
@@ -87,6 +88,7 @@ impl Machine {
             output: Mutex::default(),
             release: Mutex::default(),
             input: Mutex::default(),
+            edges: AtomicU64::new(0),
         });
         line.watch(&machine);
         machine
@@ -219,6 +221,18 @@ impl Machine {
         Ok(sequence)
     }
 
+    /// Edges at the input may not have been seen until now: no edge is taken before their frames must have come.
+    pub fn miss_edges(&self) {
+        let mut frames = self.frames();
+        let lost = frames.miss_edges(Instant::now());
+        self.end(lost);
+    }
+
+    /// Edges at the input since the start of the station.
+    pub fn edges(&self) -> u64 {
+        self.edges.load(Relaxed)
+    }
+
     /// Takes an edge at the input: as [`Self::arm`], but the piece is there, so that each edge gets a number. Edges that were
     /// missed before it get one, too.
     ///
@@ -227,6 +241,7 @@ impl Machine {
     pub fn edge(&self, came: Came) -> Result<(), NotReady> {
         let mut frames = self.frames();
         let missed = u64::from(came.missed).min(MOST_LOST);
+        self.edges.fetch_add(1, Relaxed);
         let mut taken = Ok(Instant::now());
         for _ in 0..=missed {
             let (now, time) = (Instant::now(), clock::even());

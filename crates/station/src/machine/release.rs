@@ -146,6 +146,12 @@ impl Shared {
                 machine.fired();
             }
         }
+        // Nobody else takes it any more.
+        let left = self.state().wanted.take();
+        if let (Some(Wanted::Asked(sequence)), Some(machine)) = (left, machine.upgrade()) {
+            machine.lose_trigger(sequence);
+            machine.fired();
+        }
     }
 
     /// Waits for a wanted frame; `None` at the end.

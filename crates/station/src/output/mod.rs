@@ -34,7 +34,7 @@ pub struct Settings {
     pub wire: Wire,
     /// Length of a pulse.
     pub pulse: Duration,
-    /// From the arrival of a frame to its pulse; `None`: the pulse comes with the outcome.
+    /// From the arrival of a frame, or from the edge that asked for it, to its pulse; `None`: the pulse comes with the outcome.
     pub delay: Option<Duration>,
 }
 

@@ -84,7 +84,8 @@ impl Pipeline {
         same.input.clone_from(&old.input);
         (same.silence, same.start_timeout) = (old.silence, old.start_timeout);
         // The camera changes its trigger at a start only.
-        let is_same_trigger = old.is_triggered_here() == new.is_triggered_here();
+        let is_same_trigger = old.released_by() == new.released_by();
+        same.trigger_source.clone_from(&old.trigger_source);
         if same != *old || !is_same_trigger || !is_same_chain(old, new) {
             return None;
         }

@@ -22,7 +22,7 @@ impl Pipeline {
     pub fn can_swap(&self, old: &CameraConfig, new: &CameraConfig) -> bool {
         let is_same_source = old.source == new.source
             && old.triggered == new.triggered
-            && old.is_triggered_here() == new.is_triggered_here()
+            && old.released_by() == new.released_by()
             && old.unpack.get("packing") == new.unpack.get("packing");
         is_same_source && self.watched.has_results() && self.is_same_format(old, new)
     }
@@ -35,7 +35,10 @@ impl Pipeline {
         let source = self.source.static_pad("src");
         let source = source.filter(|_| old != new && self.unpack.is_none());
         source.map_or(old == new, |source| {
-            begins_alike(&source.query_caps(None), &old, &new)
+            let fits = source
+                .current_caps()
+                .is_some_and(|caps| caps.can_intersect(&new));
+            fits && begins_alike(&source.query_caps(None), &old, &new)
         })
     }
 

@@ -1,23 +1,29 @@
-//! A GenICam camera that takes a frame at each command of the station.
+//! A GenICam camera that takes a frame at each command of the station, or at each edge at one of its lines.
 
 use clinspect_aravis::Camera;
 use gst::prelude::*;
 
 use super::aravis;
 
+/// The entry of `TriggerSource` for the station's command.
+pub const SOFTWARE: &str = "Software";
 /// The triggers that release frames, in the order of preference. All are switched off but one.
 const SELECTORS: [&str; 3] = ["FrameStart", "FrameBurstStart", "AcquisitionStart"];
 
 /// One trigger of this kind releases as many frames as this feature says.
 const BURST: (&str, &str) = ("FrameBurstStart", "AcquisitionBurstFrameCount");
 
-/// Lets the camera of `bin`, which has not started, wait for the command `TriggerSoftware`.
+/// Lets the camera of `bin`, which has not started, wait for its trigger: the command `TriggerSoftware`, or an edge at a line.
+/// `by` is the entry of `TriggerSource`.
 ///
 /// # Errors
 /// The camera has no such trigger, or does not answer; a sentence.
-pub fn trigger_by_software(camera: &Camera, bin: &gst::Bin) -> Result<(), String> {
-    let told = |why: String| format!("trigger = \"software\": {why}");
-    let features = features(camera).map_err(told)?;
+pub fn trigger_by(by: &str, camera: &Camera, bin: &gst::Bin) -> Result<(), String> {
+    let told = |why: String| match by {
+        SOFTWARE => format!("trigger = \"software\": {why}"),
+        line => format!("trigger-source = {line:?}: {why}"),
+    };
+    let features = features(by, camera).map_err(told)?;
     let Some(element) = bin.by_name(aravis::NAME) else {
         return Ok(());
     };
@@ -34,7 +40,7 @@ pub fn trigger_by_software(camera: &Camera, bin: &gst::Bin) -> Result<(), String
 /// # Errors
 /// The camera does not answer, or refuses it; a sentence.
 pub fn end_trigger_by_software(camera: &Camera) -> Result<(), String> {
-    for (feature, ours) in [("TriggerMode", "On"), ("TriggerSource", "Software")] {
+    for (feature, ours) in [("TriggerMode", "On"), ("TriggerSource", SOFTWARE)] {
         if !camera.has(feature)? || camera.text(feature)? != ours {
             return Ok(());
         }
@@ -43,13 +49,23 @@ pub fn end_trigger_by_software(camera: &Camera) -> Result<(), String> {
 }
 
 /// As `arv_camera_set_trigger` does, in the form of the property `features`.
-fn features(camera: &Camera) -> Result<String, String> {
-    for needed in ["TriggerMode", "TriggerSource", "TriggerSoftware"] {
+fn features(by: &str, camera: &Camera) -> Result<String, String> {
+    let is_software = by == SOFTWARE;
+    let command = is_software.then_some("TriggerSoftware");
+    for needed in ["TriggerMode", "TriggerSource"].into_iter().chain(command) {
         if !camera.has(needed)? {
-            return Err(format!(
-                "this camera has no {needed}; trigger it by a line, and set trigger = \"next-frame\""
-            ));
+            let advice = match is_software {
+                true => "trigger it by a line, and set trigger = \"next-frame\"",
+                false => "it cannot be triggered by a line",
+            };
+            return Err(format!("this camera has no {needed}; {advice}"));
         }
+    }
+    if !camera.has_entry("TriggerSource", by)? {
+        return Err(
+            "this camera has no such entry of TriggerSource; arv-tool-0.8 features lists them"
+                .to_owned(),
+        );
     }
     let mut features = Vec::new();
     if camera.has("AcquisitionFrameRateEnable")? {
@@ -66,7 +82,7 @@ fn features(camera: &Camera) -> Result<String, String> {
             }
         }
         let chosen = chosen.ok_or(
-            "this camera has no trigger that releases one frame; trigger it by a line, and set trigger = \"next-frame\"",
+            "this camera has no trigger that releases one frame: none of FrameStart and FrameBurstStart in TriggerSelector",
         )?;
         features.push(format!("TriggerSelector={chosen}"));
         let (burst, count) = BURST;
@@ -74,6 +90,6 @@ fn features(camera: &Camera) -> Result<String, String> {
             features.push(format!("{count}=1"));
         }
     }
-    features.push("TriggerMode=On TriggerSource=Software".to_owned());
+    features.push(format!("TriggerMode=On TriggerSource={by}"));
     Ok(features.join(" "))
 }

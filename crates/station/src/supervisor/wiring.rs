@@ -38,6 +38,10 @@ impl Wiring {
     /// The system has no thread left.
     pub fn follow(&mut self, config: &CameraConfig) -> Result<(), Stopped> {
         let no_thread = |why: io::Error| (Trouble::DeviceLost, why.to_string());
+        // Its edges are none of the new settings, and another input or output may want its line.
+        if self.input.as_ref().map(|of| of.settings()) != config.input.as_ref() {
+            self.end_input();
+        }
         self.camera.machine.set_settings(config.machine);
         self.follow_output(config).map_err(no_thread)?;
         self.follow_input(config).map_err(no_thread)?;
@@ -71,11 +75,9 @@ impl Wiring {
     }
 
     fn follow_input(&mut self, config: &CameraConfig) -> io::Result<()> {
-        let before = self.input.as_ref().map(|input| input.settings());
-        if before == config.input.as_ref() {
+        if self.input.is_some() {
             return Ok(());
         }
-        self.end_input();
         let next = config.input.as_ref().map(|next| {
             let edges = Box::new(GpioInput::new(next));
             let camera = &self.camera;
@@ -85,7 +87,8 @@ impl Wiring {
         Ok(())
     }
 
-    fn end_input(&mut self) {
+    /// No edge comes any more.
+    pub fn end_input(&mut self) {
         self.input = None;
         self.camera.machine.set_input(None);
     }
@@ -152,9 +155,8 @@ impl Wiring {
         }
     }
 
-    /// The output rests, and both lines are given back.
-    pub fn end(&mut self) {
-        self.end_input();
+    /// The output rests, and its line is given back.
+    pub fn end_output(&mut self) {
         self.camera.machine.set_output(None);
         self.output = None;
     }

@@ -21,7 +21,9 @@ use gst::prelude::*;
 
 use crate::{
     process::program,
-    simulated::{Simulated, alone, alone_with_device, inside, station, user_output, visible},
+    simulated::{
+        Simulated, alone, alone_with_device, inside, station, trigger, user_output, visible,
+    },
 };
 
 /// Nothing of the simulated camera's picture is a defect, or everything.
@@ -328,4 +330,31 @@ fn inside_trigger() {
     assert_eq!(trigger().outcome, Outcome::Lost);
     supervisor.stop();
     wait("the end", &|| supervisor.is_over());
+}
+
+#[test]
+fn camera_waits_for_the_line_that_is_named() {
+    let Some(_alone) = alone_with_device() else {
+        return;
+    };
+    let sandbox = Sandbox::new("station-line");
+    let _camera = Simulated::with_output(&sandbox);
+    let of_line = |line: &str| {
+        let machine = format!(
+            "machine = {{ trigger = \"input\", trigger-source = \"{line}\", input = {{ chip = \"/dev/no-gpiochip\", line = 0 }} }}\n"
+        );
+        camera(20, PASSES) + &machine
+    };
+    let mut running = station(&sandbox, &of_line("Line0"));
+    running.wait_for_log("the input cannot be read: /dev/no-gpiochip: ");
+    running.wait_for_status("left", "running");
+    sleep(Duration::from_millis(500));
+    assert_eq!(trigger(), [Some(1), Some(0)]);
+    assert_eq!(running.camera("left")["frames"], 0);
+    running.end("TERM");
+
+    let mut running = station(&sandbox, &of_line("Line7"));
+    running
+        .wait_for_log("trigger-source = \"Line7\": this camera has no such entry of TriggerSource");
+    running.end("TERM");
 }

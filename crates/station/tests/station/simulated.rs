@@ -19,6 +19,8 @@ const MONO8: u32 = 0x0108_0001;
 /// Registers of the user output, of which the simulated camera knows nothing.
 const USER_OUTPUT_SELECTOR: u32 = 0x8000;
 const USER_OUTPUT_VALUE: u32 = 0x8004;
+const TRIGGER_MODE: u32 = 0x300;
+const TRIGGER_SOURCE: u32 = 0x304;
 /// UDP port of the GigE Vision control protocol.
 const CONTROL_PORT: u16 = 3956;
 
@@ -132,8 +134,8 @@ fn describe(formats: &[(&str, u32)]) -> String {
         command("AcquisitionStart", 1),
         command("AcquisitionStop", 0),
         register("Acquisition", 0x124),
-        enumeration("TriggerMode", ["Off", "On"], 0x300),
-        enumeration("TriggerSource", ["Line0", "Software"], 0x304),
+        enumeration("TriggerMode", ["Off", "On"], TRIGGER_MODE),
+        enumeration("TriggerSource", ["Line0", "Software"], TRIGGER_SOURCE),
         "<Command Name=\"TriggerSoftware\"><pValue>Trigger</pValue><CommandValue>1</CommandValue></Command>\n"
             .to_owned(),
         register("Trigger", 0x30c),
@@ -160,22 +162,31 @@ fn is_bound(port: u16) -> bool {
     sockets.contains(&format!(":{port:04X} "))
 }
 
-/// Reads the level of the camera's user output without the station: a packet READREG of GigE Vision, and its answer.
-/// `None` if the camera does not answer.
+/// The level of the camera's user output; `None` if the camera does not answer.
 pub fn user_output() -> Option<bool> {
+    read(USER_OUTPUT_VALUE).map(|value| value == 1)
+}
+
+/// `TriggerMode` and `TriggerSource` of the camera: 0 and 0 are Off and Line0, 1 and 1 On and Software.
+pub fn trigger() -> [Option<u8>; 2] {
+    [TRIGGER_MODE, TRIGGER_SOURCE].map(read)
+}
+
+/// Reads a register without the station, its last byte: a packet READREG of GigE Vision, and its answer.
+fn read(register: u32) -> Option<u8> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let limit = Some(Duration::from_millis(500));
     socket.set_read_timeout(limit).unwrap();
     // Key, flag of a command that wants an answer, READREG, length, number of the request.
     let mut packet = vec![0x42, 0x01, 0x00, 0x80, 0x00, 0x04, 0x00, 0x01];
-    packet.extend(USER_OUTPUT_VALUE.to_be_bytes());
+    packet.extend(register.to_be_bytes());
     socket.send_to(&packet, ("127.0.0.1", CONTROL_PORT)).ok()?;
     let mut answer = [0; 64];
     let length = socket.recv(&mut answer).ok()?;
     // Status, READREG's answer, length, number of the request, value.
     assert_eq!(answer[..8], [0, 0, 0, 0x81, 0, 4, 0, 1], "{answer:?}");
     assert_eq!(length, 12);
-    Some(answer[11] == 1)
+    Some(answer[11])
 }
 
 /// Runs an ignored test of this program in a process that sees the simulated camera. Returns what the test printed.
