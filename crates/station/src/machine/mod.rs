@@ -49,6 +49,8 @@ pub struct Machine {
     unanswered: Mutex<VecDeque<Unanswered>>,
     /// Whether the machine lets the camera drive its output.
     enabled: AtomicBool,
+    /// Answers to numbers up to this one do not drive the output.
+    begun_after: AtomicU64,
     output: Mutex<Option<Arc<Output>>>,
     release: Mutex<Option<Arc<Release>>>,
     input: Mutex<Option<Arc<input::State>>>,
@@ -85,6 +87,7 @@ impl Machine {
             outcomes: Default::default(),
             unanswered: Mutex::default(),
             enabled: AtomicBool::new(!line.is_commanded()),
+            begun_after: AtomicU64::new(0),
             output: Mutex::default(),
             release: Mutex::default(),
             input: Mutex::default(),
@@ -140,6 +143,15 @@ impl Machine {
         self.enabled.store(enabled, Relaxed);
         if let Some(output) = &*output {
             output.set_enabled(enabled);
+        }
+    }
+
+    /// The machine begins, or begins anew: the output rests, and what has a number up to this one does not drive it.
+    pub fn begin_after(&self, newest: u64) {
+        let output = lock(&self.output);
+        self.begun_after.store(newest, Relaxed);
+        if let Some(output) = &*output {
+            output.rest();
         }
     }
 
@@ -374,11 +386,14 @@ impl Machine {
 
     fn tell(&self, answer: &Answer) {
         self.outcomes[answer.outcome as usize].fetch_add(1, Relaxed);
+        let output = lock(&self.output);
         if answer.is_asked_for
-            && let Some(output) = &*lock(&self.output)
+            && answer.sequence > self.begun_after.load(Relaxed)
+            && let Some(output) = &*output
         {
             output.tell(answer);
         }
+        drop(output);
         self.line.tell(&self.camera, answer);
     }
 

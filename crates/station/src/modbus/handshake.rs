@@ -64,6 +64,8 @@ pub struct Asked {
     pub recipe: Option<u16>,
     /// Raise an alarm: the PLC's heartbeat has stopped.
     pub alarm: bool,
+    /// Results of frames that arrived before are not wanted.
+    pub begin: bool,
 }
 
 /// The words of one camera, and what follows from them.
@@ -169,7 +171,8 @@ impl Handshake {
         if rises(self, wanted::CLEAR) {
             self.clear();
         }
-        if rises(self, wanted::CLEAR) || rises(self, wanted::ENABLE) {
+        let begin = rises(self, wanted::CLEAR) || rises(self, wanted::ENABLE);
+        if begin {
             self.begun_after = now.newest;
         }
         if !self.wants(wanted::TRIGGER) {
@@ -177,6 +180,7 @@ impl Handshake {
         }
         let mut asked = Asked {
             alarm,
+            begin,
             ..Asked::default()
         };
         if rises(self, wanted::TRIGGER) {

@@ -205,6 +205,9 @@ impl Modbus {
         let (is_enabled, part) = (handshake.is_enabled(), handshake.part());
         drop(handshake);
         if let Some(camera) = &camera {
+            if asked.begin {
+                camera.machine.begin_after(now.newest);
+            }
             camera.machine.set_enabled(is_enabled);
             camera.machine.set_part(part);
             if asked.alarm {

@@ -243,6 +243,17 @@ fn only_frames_that_the_machine_asks_for_drive_the_output_and_only_if_it_is_enab
     machine.arm().unwrap();
     pass();
     other.wait_for(&[false, true]);
-    machine.set_output(None);
+    machine.arm().unwrap();
+    let before = machine.arrive();
+    // The machine begins anew: a frame that arrived before does not drive the output.
+    machine.begin_after(before);
+    other.wait_for(&[false, true, false]);
+    machine.judge(before, &good, &None).unwrap();
+    sleep(Duration::from_millis(50));
     assert_eq!(other.levels(), [false, true, false]);
+    machine.arm().unwrap();
+    pass();
+    other.wait_for(&[false, true, false, true]);
+    machine.set_output(None);
+    assert_eq!(other.levels(), [false, true, false, true, false]);
 }

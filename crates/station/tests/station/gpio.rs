@@ -235,6 +235,7 @@ fn edge_at_an_input_gives_one_pulse_if_its_frame_passes() {
     });
     assert_eq!(station.camera("left")["input"], "in-force");
     assert!(!chip.is_high(1), "nobody asked for these frames");
+    station.wait_for_log("the last 10 frames came without an edge at the input");
     for _ in 0..2 {
         // No edge is taken before a frame could have come of one that nobody saw.
         sleep(Duration::from_secs(2));
@@ -245,5 +246,33 @@ fn edge_at_an_input_gives_one_pulse_if_its_frame_passes() {
     }
     sleep(Duration::from_secs(1));
     assert!(!chip.is_high(1));
+    station.end("TERM");
+}
+
+#[test]
+fn edges_without_frames_start_the_camera_again() {
+    let Some(chip) = Chip::new("no-frames") else {
+        return;
+    };
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-no-frames");
+    let camera = live_camera("left", "black", "pitch-x = 16, min-contrast = 0");
+    let camera = camera.replace(
+        "framerate=30/1\"",
+        "framerate=30/1 ! identity drop-probability=1\"",
+    ) + &format!(
+        "silence = 1\nmachine = {{ trigger = \"input\", frame-within-ms = 50, input = {{ chip = \"{}\", line = 0 }} }}\n",
+        chip.device.display()
+    );
+    let mut station = Station::start(&sandbox, &camera);
+    station.wait_for_status("left", "running");
+    for _ in 0..3 {
+        chip.pull(0, true);
+        sleep(Duration::from_millis(200));
+        chip.pull(0, false);
+    }
+    station.wait_for_log("camera lost: no frame for ");
     station.end("TERM");
 }

@@ -219,19 +219,21 @@ fn without_enable_nothing_is_queued_and_what_waits_goes() {
 fn outcomes_of_frames_before_enable_or_clear_are_left_out() {
     let mut line = line();
     line.now.newest = 3;
-    line.write(ENABLE);
+    // The output must know it, too.
+    assert!(line.write(ENABLE).begin);
+    assert!(!line.write(ENABLE).begin);
     // The frame was in progress when the PLC began: its pass is not of a piece that the PLC has triggered.
     line.handshake.answer(&answer(3, Outcome::Pass));
     assert_eq!(line.result(), None);
     line.handshake.answer(&answer(4, Outcome::Fail));
     assert_eq!(line.result(), Some((4, 2)));
     line.now.newest = 6;
-    line.write(ENABLE | CLEAR);
+    assert!(line.write(ENABLE | CLEAR).begin);
     line.handshake.answer(&answer(6, Outcome::Pass));
     assert_eq!(line.result(), None);
     // The level forgets nothing more.
     line.now.newest = 7;
-    line.write(ENABLE | CLEAR);
+    assert!(!line.write(ENABLE | CLEAR).begin);
     line.handshake.answer(&answer(7, Outcome::Fail));
     assert_eq!(line.result(), Some((7, 2)));
     assert_eq!(line.words()[11], 0, "nothing is missed");
