@@ -79,22 +79,20 @@ pub(super) fn read(
 
 /// Notes what does not fit the camera. Only one of aravis is set to its trigger by the station.
 pub(super) fn check(camera: &CameraConfig, table: &Table<'_, '_>, mistakes: &mut Mistakes<'_>) {
+    let trigger = camera.machine.trigger;
     let is_aravis = matches!(camera.source, Source::Aravis { .. });
     let has_line = camera.trigger_source.is_some();
-    let text = match camera.machine.trigger {
-        Trigger::Software if !is_aravis => {
-            "trigger = \"software\" needs a camera of aravis; set trigger = \"next-frame\" if something else triggers the \
-             camera, or name the camera with aravis"
-        }
-        Trigger::Next | Trigger::Input if is_aravis && !has_line => {
-            "nothing is said of what triggers the camera; set trigger-source to the camera's line, such as \"Line1\": without it \
-             the camera may run freely"
-        }
-        Trigger::Next | Trigger::Input if is_aravis || !has_line => return,
-        _ if has_line => {
-            "trigger-source needs a camera of aravis, and trigger = \"next-frame\" or \"input\"; leave it out"
-        }
-        _ => return,
+    let needs_line = is_aravis && matches!(trigger, Trigger::Next | Trigger::Input);
+    let text = if trigger == Trigger::Software && !is_aravis {
+        "trigger = \"software\" needs a camera of aravis; set trigger = \"next-frame\" if something else triggers the \
+         camera, or name the camera with aravis"
+    } else if needs_line && !has_line {
+        "nothing is said of what triggers the camera; set trigger-source to the camera's line, such as \"Line1\": without it \
+         the camera may run freely"
+    } else if has_line && !needs_line {
+        "trigger-source needs a camera of aravis, and trigger = \"next-frame\" or \"input\"; leave it out"
+    } else {
+        return;
     };
     mistakes.add(&table.place("machine"), text);
 }

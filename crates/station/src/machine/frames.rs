@@ -171,9 +171,7 @@ impl Frames {
             return Vec::new();
         }
         self.not_before = Some(now + self.settings.frame_within);
-        let armed = self.armed.take();
-        let lost = armed.map(|record| self.lost_trigger(record, now));
-        lost.into_iter().collect()
+        self.lose_armed(now).into_iter().collect()
     }
 
     fn record(&self, sequence: u64, now: Instant, time: SystemTime) -> Record {
@@ -274,9 +272,7 @@ impl Frames {
     pub fn abandon(&mut self, now: Instant) -> Vec<Closed> {
         self.is_first_due = false;
         let mut abandoned = self.skip_to(u64::MAX, now);
-        if let Some(record) = self.armed.take() {
-            abandoned.push(self.lost_trigger(record, now));
-        }
+        abandoned.extend(self.lose_armed(now));
         abandoned
     }
 
@@ -322,6 +318,12 @@ impl Frames {
         self.open.pop_front()
     }
 
+    /// The trigger or the edge that waits for its frame gets none.
+    fn lose_armed(&mut self, now: Instant) -> Option<Closed> {
+        let armed = self.armed.take()?;
+        Some(self.lost_trigger(armed, now))
+    }
+
     fn lost_trigger(&mut self, record: Record, now: Instant) -> Closed {
         self.is_lost_while_firing |= self.is_firing;
         self.not_before = Some(now + self.settings.frame_within);
@@ -332,9 +334,7 @@ impl Frames {
     /// be taken for it.
     pub fn expect_first(&mut self, now: Instant) -> Vec<Closed> {
         self.is_first_due = true;
-        let armed = self.armed.take();
-        let lost = armed.map(|record| self.lost_trigger(record, now));
-        lost.into_iter().collect()
+        self.lose_armed(now).into_iter().collect()
     }
 
     /// The command to the camera is done, or was not given. The camera may have obeyed it just now.
