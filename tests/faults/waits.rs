@@ -36,7 +36,7 @@ pub fn scenarios(device: &str) -> Vec<Scenario> {
     if device == "gpu" {
         let own: [Scenario; 3] = [
             ("a write behind readers in two queues", write_behind_readers),
-            ("a kept mapping that a writer ends", flush_of_a_kept_mapping),
+            ("a write behind a download", flush_of_a_download),
             ("the timeline of frames written ahead", timeline_of_a_gpu),
         ];
         // The last scenarios of the pins change the process.
@@ -347,12 +347,18 @@ fn timeline_of_a_gpu(_: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// The host overwrites a frame only after the kernels of all elements have read it. Each element has its own queue: here
-/// the element that read first ends last.
+/// The host may write a frame at once, but what it writes reaches the device only after the kernels of all elements have
+/// read the frame. Each element has its own queue: here the element that read first ends last.
 fn write_behind_readers(_: &Trace) -> Result<(), String> {
     const HELD: Duration = Duration::from_millis(600);
     layer::set_rules(GPU);
     let [mut slow, mut fast] = [Filter::new()?, Filter::new()?];
+    let write = |filter: &mut Filter, level: u8| {
+        let buffer = filter.buffers[0].make_mut();
+        let bytes = buffer.map_writable();
+        bytes.map(|mut bytes| bytes.fill(level)).map_err(text)
+    };
+    write(&mut slow, 10)?;
     let [input, output] = slow.frames()?;
     let same = fast.importer.import(&slow.buffers[0]).map_err(text)?;
     let [_, other] = fast.frames()?;
@@ -364,21 +370,28 @@ fn write_behind_readers(_: &Trace) -> Result<(), String> {
     read.and_then(|read| read.wait("a frame")).map_err(text)?;
     let begun = Instant::now();
     drop((input, same));
-    drop(slow.buffers[0].make_mut().map_writable().map_err(text)?);
+    write(&mut slow, 20)?;
     let waited = begun.elapsed();
     held.wait("a frame").map_err(text)?;
+    let of_first = slow.buffers[1].map_readable().map_err(text)?[0];
+    let [input, output] = slow.frames()?;
+    let again = slow.operator.run(&input, &output, &meter);
+    again
+        .and_then(|again| again.wait("a frame"))
+        .map_err(text)?;
+    let of_second = slow.buffers[1].map_readable().map_err(text)?[0];
     layer::set_rules("");
-    if waited < HELD / 2 {
-        return Err(format!(
-            "the host could write after {waited:?}, while a kernel read"
-        ));
+    if waited > HELD / 2 {
+        return Err(format!("the host waited for {waited:?}"));
     }
-    Ok(())
+    match [of_first, of_second] {
+        [10, 20] => Ok(()),
+        found => Err(format!("kernels have read {found:?}")),
+    }
 }
 
-/// The unmap of a kept read mapping, in one queue, is flushed before a write map in the other queue
-/// waits for it.
-fn flush_of_a_kept_mapping(_: &Trace) -> Result<(), String> {
+/// The download for a read, in one queue, is flushed before the host may write and the upload in the other queue waits for it.
+fn flush_of_a_download(_: &Trace) -> Result<(), String> {
     layer::set_rules(GPU);
     let before = Report::now().unwrap_or_default();
     let context = opencl::open("auto").map_err(text)?;

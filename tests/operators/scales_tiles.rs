@@ -103,7 +103,7 @@ fn assert_in_tiles(device: &Arc<ClContext>, input: &Frame, job: &Job) {
     let settings = job.settings(input, FIXED[0]);
     let mut operator = PitchThreshold::new(device, &layout, &settings).unwrap();
     let window = Window::frame(input.size()[1]);
-    let (_, in_tiles) = mask_of(device, &mut operator, input, &window);
+    let (_, [in_tiles, _]) = mask_of(device, &mut operator, input, &window);
     assert!(in_tiles, "{} {job:?}", input.describe());
 }
 
@@ -175,13 +175,17 @@ fn marks_in_tiles_are_those_of_the_frame() {
         .map(frame);
         let layout = layout_of(&inputs[0].info).unwrap();
         let settings = job.settings(&inputs[0], FIXED[0]);
+        let window = Window::frame(size[1]);
+        let mut operator = PitchThreshold::new(&device, &layout, &settings).unwrap();
+        // Frames without marks are judged in tiles alone. So is the first one with marks, but for its repaired picture.
+        let launched = [1, 2, 0].map(|at| mask_of(&device, &mut operator, &inputs[at], &window).1);
+        assert_eq!(launched, [[true, false], [false; 2], [false, true]]);
         let mut operator = PitchThreshold::new(&device, &layout, &settings).unwrap();
         for (at, input) in inputs.iter().enumerate() {
             let expected = job.expected(input);
-            let window = Window::frame(size[1]);
-            let (mask, in_tiles) = mask_of(&device, &mut operator, input, &window);
-            // Behind a frame with marked blocks the general kernels judge.
-            assert_eq!(in_tiles, at != 1, "frame {at}");
+            let (mask, launched) = mask_of(&device, &mut operator, input, &window);
+            // Behind a frame with marked blocks, and for repaired pictures, the general kernels judge.
+            assert_eq!(launched, [at == 0; 2], "frame {at}");
             let marked: u32 = mask.iter().map(|byte| byte.count_ones()).sum();
             assert_eq!(u64::from(marked), expected.defect_pixels, "frame {at}");
             assert_eq!(marked > 0, at % 3 == 0, "frame {at}");
@@ -190,13 +194,14 @@ fn marks_in_tiles_are_those_of_the_frame() {
     }
 }
 
-/// The packed mask of a window, and whether its levels were judged in tiles.
+/// The packed mask of a window, and whether the operator's first launch of the kernel for tiles, and of the general kernels,
+/// judged its levels.
 fn mask_of(
     device: &Arc<ClContext>,
     operator: &mut PitchThreshold,
     input: &Frame,
     window: &Window,
-) -> (Vec<u8>, bool) {
+) -> (Vec<u8>, [bool; 2]) {
     let meter = Meter::new(true);
     let memory = our_memory(
         device,
@@ -208,10 +213,14 @@ fn mask_of(
         buffer: buffer_of(&memory).unwrap(),
         offset: memory.offset(),
     };
-    let in_tiles = Rc::new(Cell::new(false));
-    let seen = in_tiles.clone();
-    let observe = move |launched| {
-        seen.set(seen.get() || launched == Compiling::Kernel("scales_tiles"));
+    let launched = Rc::new(Cell::new([false; 2]));
+    let seen = launched.clone();
+    let observe = move |compiling| {
+        let [in_tiles, in_general] = seen.get();
+        seen.set([
+            in_tiles || compiling == Compiling::Kernel("scales_tiles"),
+            in_general || compiling == Compiling::Kernel("scales_first"),
+        ]);
     };
     observe_compiler(observe, || {
         let subject = Subject {
@@ -223,7 +232,7 @@ fn mask_of(
     })
     .unwrap();
     let mask = memory.map_readable().unwrap().to_vec();
-    (mask, in_tiles.get())
+    (mask, launched.get())
 }
 
 /// Strips of a web, which begin at any row of it, and windows of a few rows. The width is no multiple of 16; the row
@@ -260,9 +269,9 @@ fn levels_in_tiles_of_a_window_equal_those_of_the_general_kernels() {
             ends,
         };
         // New ones: behind a frame with marked blocks the general kernels judge the levels.
-        let [(found, in_tiles), (wanted, in_general)] = [FIXED[0], CHOICES[1]]
+        let [(found, launched), (wanted, general)] = [FIXED[0], CHOICES[1]]
             .map(|choice| mask_of(&device, &mut operator(choice), &input, &window));
-        assert_eq!([in_tiles, in_general], [true, false], "{window:?}");
+        assert!(launched[0] && !general[0], "{window:?}");
         assert!(found == wanted, "{window:?}");
         assert!(
             wanted.iter().any(|&byte| byte != 0),

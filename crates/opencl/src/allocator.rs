@@ -1,6 +1,6 @@
 //! `GstClMemory`: a GstMemory over a [`ClBuffer`], its allocator and its buffer pools.
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use gst::{
     glib::{self, translate::FromGlibPtrBorrow},
@@ -8,11 +8,7 @@ use gst::{
     subclass::prelude::*,
 };
 
-use super::{
-    buffer::{Access, ClBuffer},
-    context::ClContext,
-    meter::Meter,
-};
+use super::{buffer::ClBuffer, context::ClContext, meter::Meter, order::Access, sync::Lock};
 use clinspect_core::ClError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -39,7 +35,7 @@ mod imp {
     #[derive(Default)]
     pub struct ClAllocator {
         pub(super) source: OnceLock<(Arc<ClContext>, Arc<Meter>)>,
-        pub(super) failure: Mutex<Option<ClError>>,
+        pub(super) failure: Lock<Option<ClError>>,
     }
 
     #[glib::object_subclass]
@@ -162,16 +158,11 @@ impl ClAllocator {
     /// Takes the first failure of the allocator's memory since the last call. GStreamer itself only
     /// reports that there is no buffer, or that a buffer cannot be mapped.
     pub fn take_failure(&self) -> Option<ClError> {
-        self.failure().take()
+        self.imp().failure.lock().take()
     }
 
     pub(super) fn keep_failure(&self, error: ClError) {
-        self.failure().get_or_insert(error);
-    }
-
-    fn failure(&self) -> MutexGuard<'_, Option<ClError>> {
-        let failure = &self.imp().failure;
-        failure.lock().unwrap_or_else(PoisonError::into_inner)
+        self.imp().failure.lock().get_or_insert(error);
     }
 
     /// The context in which memory is allocated.

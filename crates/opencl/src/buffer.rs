@@ -2,43 +2,46 @@
 
 use std::{
     ptr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use opencl3::{
-    command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object, enqueue_write_buffer},
+    command_queue::{
+        enqueue_map_buffer, enqueue_read_buffer, enqueue_unmap_mem_object, enqueue_write_buffer,
+    },
     memory::{
         CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MEM_ALLOC_HOST_PTR,
         CL_MEM_READ_WRITE,
     },
-    types::{CL_FALSE, CL_TRUE, cl_mem},
+    types::{CL_FALSE, cl_mem},
 };
 
 use super::{
     context::{ClContext, first_of},
     handle::{CAT, Mem, release},
+    host_memory::Pinned,
     meter::Meter,
-    queue::{Event, InOrderQueue, Status},
+    order::{
+        self, Access, Address, BufferState, Command, Contents, Owned, Transfers, Turn, Unmapped,
+    },
+    queue::{Event, InOrderQueue},
 };
 use clinspect_core::ClError;
 
-/// How the host accesses mapped memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Access {
-    /// The host reads.
-    pub read: bool,
-    /// The host writes; bytes that it does not write keep their value.
-    pub write: bool,
-}
+/// What the commands of a buffer are for, in errors.
+const SUBJECT: &str = "a frame";
 
-/// A buffer in memory that host and device can both access (`CL_MEM_ALLOC_HOST_PTR`). A map costs
-/// nothing where they share memory, and is a pinned transfer where they do not.
+/// A buffer that host and device can both use.
+///
+/// Where they share memory, the host maps the buffer, which costs nothing. A device with memory of its own keeps the buffer
+/// there, and the host uses a copy in pinned memory, which is made at the first map and moved when one side needs what the
+/// other one wrote (docs/adr/0030).
 #[derive(Debug)]
 pub struct ClBuffer {
     mem: Mem,
     size: usize,
-    /// Locked while a map waits for the device: no other thread can use the buffer then.
-    state: Mutex<State>,
+    state: Owned<BufferState<Arc<Event>>>,
+    copy: OnceLock<Pinned>,
     meter: Arc<Meter>,
     context: Arc<ClContext>,
 }
@@ -49,15 +52,17 @@ impl ClBuffer {
     /// # Errors
     /// The device is out of memory, or `size` exceeds its limit.
     pub fn new(context: &Arc<ClContext>, size: usize, meter: &Arc<Meter>) -> Result<Self, ClError> {
-        let mem = context.create_buffer(
-            CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-            size,
-            ptr::null_mut(),
-        )?;
+        let is_shared = context.caps().shares_host_memory;
+        let flags = if is_shared {
+            CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR
+        } else {
+            CL_MEM_READ_WRITE
+        };
         Ok(Self {
-            mem,
+            mem: context.create_buffer(flags, size, ptr::null_mut())?,
             size,
-            state: Mutex::new(State::Device(Contents::NEW)),
+            state: context.order().own(BufferState::new(!is_shared)),
+            copy: OnceLock::new(),
             meter: meter.clone(),
             context: context.clone(),
         })
@@ -77,317 +82,107 @@ impl ClBuffer {
         &self.context
     }
 
+    pub(super) fn state(&self) -> &Owned<BufferState<Arc<Event>>> {
+        &self.state
+    }
+
     /// Fails if an unmap failed before: what the host wrote may not have reached the device, so no command may use the
     /// contents.
     ///
     /// # Errors
     /// The failure of that unmap.
     pub fn check(&self) -> Result<(), ClError> {
-        self.state().check()
+        let mut ordered = self.context.order().lock();
+        self.state.get(&mut ordered.key).contents().map(drop)
     }
 
-    /// Declares the contents undefined: the next write map need not preserve them, but still waits
-    /// for the command that wrote them. Returns the failure of that command.
+    /// Declares the contents undefined: the next write map need not preserve them. Returns the failure of the command that
+    /// wrote them.
     pub fn mark_undefined(&self) -> Option<ClError> {
-        self.state().contents()?.set_undefined()
+        let mut ordered = self.context.order().lock();
+        self.state.get(&mut ordered.key).set_undefined()
     }
 
-    /// The command that a reader of the buffer must wait for: the last writer.
-    ///
-    /// # Errors
-    /// See [`Self::check`].
-    pub(super) fn before_read(&self) -> Result<Option<Arc<Event>>, ClError> {
-        let mut state = self.state();
-        state.check()?;
-        Ok(state.contents().and_then(|c| c.writer()).cloned())
-    }
-
-    /// The commands that a writer in `queue` must wait for in addition to the queue's order: those of other queues that
-    /// still use the buffer. Ends a mapping that was kept.
-    ///
-    /// # Errors
-    /// The failure of that unmap; see [`Self::check`].
-    pub(super) fn before_write(
-        &self,
-        queue: &Arc<InOrderQueue>,
-    ) -> Result<Vec<Arc<Event>>, ClError> {
-        let mut state = self.state();
-        self.end_kept(&mut state)?;
-        let uses = state.contents().map(|contents| contents.uses());
-        // A command that has ended, perhaps with a failure, must not fail the writer.
-        let has_ended =
-            |event: &Event| matches!(event.status(), Ok(Status::Complete | Status::Failed(_)));
-        let is_awaited = |event: &&Arc<Event>| !event.is_in(queue) && !has_ended(event);
-        Ok(uses
-            .into_iter()
-            .flatten()
-            .filter(is_awaited)
-            .cloned()
-            .collect())
-    }
-
-    /// Begins to write, after the commands that still use the buffer and after `before`. If `before` fails, the writes
-    /// fail too.
-    ///
-    /// # Errors
-    /// The failure of an earlier unmap.
-    pub(crate) fn begin_writes(&self, before: Option<&Arc<Event>>) -> Result<Writes<'_>, ClError> {
-        Ok(Writes {
-            buffer: self,
-            before: before
-                .cloned()
-                .into_iter()
-                .chain(self.before_write(self.context.uploads())?)
-                .collect(),
-            first: None,
-            last: None,
-            bytes: 0,
-        })
-    }
-
-    fn meter(&self) -> &Arc<Meter> {
-        &self.meter
-    }
-
-    /// Sets the last command that reads the buffer.
-    pub(super) fn set_reader(&self, event: &Arc<Event>) {
-        if let Some(contents) = self.state().contents() {
-            contents.set_reader(event.clone());
-        }
-    }
-
-    /// Sets the command that wrote the contents.
+    /// Sets the command that wrote the contents, after all that used them.
     pub(super) fn set_writer(&self, event: &Arc<Event>) {
-        if let Some(contents) = self.state().contents() {
-            *contents = Contents::written_by(event.clone());
-        }
+        let mut ordered = self.context.order().lock();
+        self.state.get(&mut ordered.key).set_writer(event.clone());
     }
 
     /// Later readers wait for `event`, whose command wrote the part that they read.
     pub(super) fn set_part_writer(&self, event: &Arc<Event>) {
-        if let Some(contents) = self.state().contents() {
-            contents.set_writer(event.clone());
-        }
+        let mut ordered = self.context.order().lock();
+        let state = self.state.get(&mut ordered.key);
+        state.set_part_writer(event.clone());
     }
 
-    /// Maps the whole buffer; every map needs an [`Self::unmap`].
+    /// Maps the whole buffer, and waits until the host may use it; every map needs an [`Self::unmap`].
     ///
     /// Maps nest. A map for writing inside a map for reading is refused, as GStreamer's locks do.
     ///
     /// # Errors
     /// The failing call, or the failure of the kernel that wrote the contents or of the last unmap.
     pub fn map(&self, access: Access) -> Result<*mut u8, ClError> {
-        let mut state = self.state();
-        match &mut *state {
-            State::Reading { .. } if access.write => {
-                return Err(ClError::Refused(
-                    "memory that is mapped for reading cannot be mapped for writing".into(),
-                ));
+        if !self.context.caps().shares_host_memory && self.copy.get().is_none() {
+            let made = Pinned::new(&self.context, self.context.uploads(), self.size)?;
+            // Another thread may have made one meanwhile.
+            let _ = self.copy.set(made);
+        }
+        let mapped = order::map(self.context.order(), &self.state, self, access)?;
+        if mapped.is_first {
+            self.context.count_progress();
+            self.meter.count_map();
+        }
+        if let Some((command, writer)) = &mapped.downloaded {
+            if let Some(writer) = writer {
+                writer.set_done();
             }
-            State::Reading { mapping, maps, .. } | State::Writing { mapping, maps } => {
-                *maps += 1;
-                return Ok(mapping.pointer);
-            }
-            State::Kept { mapping, contents } if !access.write => {
-                let (mapping, contents) = (*mapping, std::mem::replace(contents, Contents::NEW));
-                *state = State::Reading {
-                    mapping,
-                    maps: 1,
-                    contents,
-                };
-                self.meter.count_map();
-                return Ok(mapping.pointer);
-            }
-            State::Kept { .. } | State::Device(_) | State::Broken(_) => {}
+            self.meter.downloaded(command, writer.as_ref(), self.size);
         }
-        self.end_kept(&mut state)?;
-        let State::Device(contents) = &mut *state else {
-            return Err(ClError::Refused("the memory is mapped already".into()));
-        };
-        let mapping = self.begin_mapping(access, contents)?;
-        let contents = std::mem::replace(contents, Contents::NEW);
-        *state = if access.write {
-            State::Writing { mapping, maps: 1 }
-        } else {
-            State::Reading {
-                mapping,
-                maps: 1,
-                contents,
-            }
-        };
-        Ok(mapping.pointer)
-    }
-
-    /// Maps the buffer, and waits for the map and for the commands that it depends on.
-    fn begin_mapping(&self, access: Access, contents: &mut Contents) -> Result<Mapping, ClError> {
-        let undefined = contents.is_undefined();
-        let flags = match (access.write, access.read) {
-            (true, _) if undefined => CL_MAP_WRITE_INVALIDATE_REGION,
-            (true, true) => CL_MAP_READ | CL_MAP_WRITE,
-            (true, false) => CL_MAP_WRITE,
-            (false, _) => CL_MAP_READ,
-        };
-        let queue = Mapping::queue(&self.context, access.write);
-        let writer = contents.writer();
-        // Kernels may read while the host does.
-        let readers = contents.readers().iter();
-        let readers = readers.filter(|event| access.write && !event.is_in(queue));
-        let before: Vec<_> = writer.into_iter().chain(readers).collect();
-        let mut pointer: cl_mem = ptr::null_mut();
-        let event = self.enqueue_map(queue, flags, &before, &mut pointer);
-        if event.is_err() && access.write {
-            // The failure of a reader fails only this map.
-            contents.forget_readers();
-        }
-        let event = event?;
-        for done in contents.writer().into_iter().chain([&event]) {
-            done.set_done();
-        }
-        self.context.count_progress();
-        self.meter.count_map();
-        let fetches = !(access.write && undefined);
-        if fetches && !self.context.caps().shares_host_memory {
-            self.meter.downloaded(&event, contents.writer(), self.size);
-        }
-        Ok(Mapping {
-            pointer: pointer.cast(),
-            writable: access.write,
-        })
-    }
-
-    /// Maps the buffer after `before`, and waits. Other threads can enqueue while this one waits for the device.
-    fn enqueue_map(
-        &self,
-        queue: &Arc<InOrderQueue>,
-        flags: u64,
-        before: &[&Arc<Event>],
-        pointer: &mut cl_mem,
-    ) -> Result<Arc<Event>, ClError> {
-        let failed = |code| self.context.failed("clEnqueueMapBuffer", code, "a frame");
-        let is_fetched = flags != CL_MAP_WRITE_INVALIDATE_REGION;
-        let mut waits = self.context.wait_list(queue, before.iter().copied())?;
-        let takes_turns = queue.takes_turns();
-        if takes_turns && !is_fetched {
-            // Then the map itself takes no time.
-            (before.iter().try_for_each(|event| event.wait())).map_err(failed)?;
-            waits.clear();
-        }
-        let blocks = if takes_turns && is_fetched {
-            CL_FALSE
-        } else {
-            CL_TRUE
-        };
-        let flushed = queue.enqueued();
-        // SAFETY: the range is the whole buffer, which lives as long as `self`. Nobody uses the pointer before the
-        // wait.
-        let event = queue.enqueue(|raw| unsafe {
-            enqueue_map_buffer(
-                raw,
-                self.mem.raw(),
-                blocks,
-                flags,
-                0,
-                self.size,
-                pointer,
-                waits.len() as u32,
-                first_of(&waits),
-            )
-        });
-        let event = event.map_err(failed)?;
-        if blocks == CL_TRUE {
-            queue.set_flushed(flushed);
-        } else {
-            event.wait().map_err(failed)?;
-        }
-        Ok(event)
+        Ok(mapped.address.0)
     }
 
     /// Ends one [`Self::map`]; the last unmap gives the memory back to the device.
     pub fn unmap(&self) {
-        let mut state = self.state();
-        let (mapping, contents) = match &mut *state {
-            State::Reading { maps, .. } | State::Writing { maps, .. } if *maps > 1 => {
-                *maps -= 1;
-                return;
-            }
-            State::Reading {
-                mapping, contents, ..
-            } => (*mapping, std::mem::replace(contents, Contents::NEW)),
-            State::Writing { mapping, .. } => (*mapping, Contents::NEW),
-            State::Device(_) | State::Kept { .. } | State::Broken(_) => {
-                gst::error!(
-                    CAT,
-                    "OpenCL memory is unmapped more often than it was mapped"
-                );
-                return;
-            }
-        };
-        *state = if mapping.writable || self.context.caps().shares_host_memory {
-            self.end_mapping(mapping, contents)
-        } else {
-            State::Kept { mapping, contents }
-        };
-    }
-
-    /// Ends a mapping for reading that was kept after its last unmap.
-    ///
-    /// # Errors
-    /// The failure of the unmap; see [`Self::check`].
-    fn end_kept(&self, state: &mut State) -> Result<(), ClError> {
-        if let State::Kept { mapping, contents } = state {
-            let (mapping, contents) = (*mapping, std::mem::replace(contents, Contents::NEW));
-            *state = self.end_mapping(mapping, contents);
+        match order::unmap(self.context.order(), &self.state, self) {
+            Unmapped::Ended => {}
+            Unmapped::Uploaded(command) => self.meter.uploaded(&command, &command, self.size),
+            Unmapped::Failed(error) => gst::error!(CAT, "{error}"),
+            Unmapped::NotMapped => gst::error!(
+                CAT,
+                "OpenCL memory is unmapped more often than it was mapped"
+            ),
         }
-        state.check()
-    }
-
-    /// Gives memory with `contents` back to the device.
-    fn end_mapping(&self, mapping: Mapping, mut contents: Contents) -> State {
-        // One turn for the unmap and the flush.
-        let _turn = Mapping::queue(&self.context, mapping.writable).take_turn();
-        // SAFETY: the pointer came from mapping this buffer, and nobody uses it any more.
-        let ended = unsafe { mapping.end(&self.context, self.mem.raw()) }.and_then(|event| {
-            if mapping.writable {
-                self.sent(&event)?;
-                // If the upload fails, every reader of the frame must fail.
-                contents = Contents::written_by(event);
-            } else {
-                contents.set_reader(event);
-            }
-            Ok(())
-        });
-        match ended {
-            Ok(()) => State::Device(contents),
-            Err(error) => {
-                gst::error!(CAT, "{error}");
-                State::Broken(error)
-            }
-        }
-    }
-
-    /// Counts the transfer of what the host wrote, and flushes it to the device.
-    fn sent(&self, event: &Arc<Event>) -> Result<(), ClError> {
-        if self.context.caps().shares_host_memory {
-            return Ok(());
-        }
-        self.meter.uploaded(event, event, self.size);
-        self.context.flush(self.context.uploads())
     }
 
     /// Fills the buffer with zeros and waits; its size is a multiple of 4.
     pub fn zero(&self, subject: &str) -> Result<(), ClError> {
-        let before = self.before_write(self.context.commands())?;
-        let event = (self.context).zero_after(&self.mem, self.size, &before, subject)?;
-        self.set_writer(&event);
-        self.context.wait(&event, subject)
+        let zeroed = {
+            let mut ordered = self.context.order().lock();
+            let state = self.state.get(&mut ordered.key);
+            let before = unended_elsewhere(state.contents()?, self.context.commands());
+            let turn = &ordered.turn;
+            let zeroed = (self.context).zero_after(turn, &self.mem, self.size, &before, subject)?;
+            let state = self.state.get(&mut ordered.key);
+            state.set_writer(zeroed.clone());
+            zeroed
+        };
+        self.context.wait(&zeroed, subject)
     }
 
     /// Writes a few bytes at `offset` and waits for the transfer.
     pub fn write(&self, offset: usize, data: &[u8], subject: &str) -> Result<(), ClError> {
-        for before in self.before_write(self.context.commands())? {
-            self.context.wait(&before, subject)?;
-        }
-        self.context.write(&self.mem, offset, data, subject)
+        self.context.write_by(data, subject, |pinned| {
+            let mut ordered = self.context.order().lock();
+            let state = self.state.get(&mut ordered.key);
+            let before = unended_elsewhere(state.contents()?, self.context.commands());
+            let (turn, range) = (&ordered.turn, [offset, data.len()]);
+            let written =
+                (self.context).write_after(turn, &self.mem, range, pinned, &before, subject)?;
+            let state = self.state.get(&mut ordered.key);
+            state.set_part_writer(written.clone());
+            Ok(written)
+        })
     }
 
     /// Calls `read` with the bytes, mapped for reading.
@@ -407,18 +202,180 @@ impl ClBuffer {
         Ok(result)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Begins to write from the host's memory, after the commands that still use the buffer and after `before`. If `before`
+    /// fails, the writes fail too.
+    ///
+    /// # Errors
+    /// The failure of an earlier unmap.
+    pub(crate) fn begin_writes(&self, before: Option<&Arc<Event>>) -> Result<Writes<'_>, ClError> {
+        let mut ordered = self.context.order().lock();
+        let contents = self.state.get(&mut ordered.key).contents()?;
+        let users = unended_elsewhere(contents, self.context.uploads());
+        Ok(Writes {
+            buffer: self,
+            before: before.cloned().into_iter().chain(users).collect(),
+            first: None,
+            last: None,
+            bytes: 0,
+        })
+    }
+
+    fn failed(&self, call: &'static str) -> impl FnOnce(i32) -> ClError {
+        move |code| self.context.failed(call, code, SUBJECT)
+    }
+}
+
+/// The commands of other queues than `queue` that still use the contents. One that has ended, perhaps with a failure, must
+/// not fail the next writer.
+pub(super) fn unended_elsewhere(
+    contents: &Contents<Arc<Event>>,
+    queue: &Arc<InOrderQueue>,
+) -> Vec<Arc<Event>> {
+    let uses = contents.uses();
+    uses.filter(|event| !event.is_in(queue) && !event.is_known_to_have_ended())
+        .cloned()
+        .collect()
+}
+
+impl Command for Arc<Event> {
+    fn shares_queue(&self, other: &Self) -> bool {
+        Event::shares_queue(self, other)
+    }
+
+    fn failure(&self) -> Option<ClError> {
+        Event::failure(self, SUBJECT)
+    }
+}
+
+impl Transfers for ClBuffer {
+    type Command = Arc<Event>;
+
+    fn map(
+        &self,
+        turn: &Turn,
+        access: Access,
+        contents: &Contents<Arc<Event>>,
+    ) -> Result<(Address, Arc<Event>), ClError> {
+        let flags = match (access.write, access.read) {
+            (true, _) if contents.is_undefined() => CL_MAP_WRITE_INVALIDATE_REGION,
+            (true, true) => CL_MAP_READ | CL_MAP_WRITE,
+            (true, false) => CL_MAP_WRITE,
+            (false, _) => CL_MAP_READ,
+        };
+        let queue = self.context.commands();
+        // Kernels may read while the host does.
+        let readers = contents.readers().iter();
+        let readers = readers.filter(|event| access.write && !event.is_in(queue));
+        let before = contents.writer().into_iter().chain(readers);
+        let waits = self.context.wait_list(turn, queue, before)?;
+        let mut pointer: cl_mem = ptr::null_mut();
+        // SAFETY: the range is the whole buffer, which lives as long as `self`. Nobody uses the pointer before the
+        // command has ended.
+        let event = queue.enqueue(turn, |raw| unsafe {
+            enqueue_map_buffer(
+                raw,
+                self.mem.raw(),
+                CL_FALSE,
+                flags,
+                0,
+                self.size,
+                &mut pointer,
+                waits.len() as u32,
+                first_of(&waits),
+            )
+        });
+        let event = event.map_err(self.failed("clEnqueueMapBuffer"))?;
+        Ok((Address(pointer.cast()), event))
+    }
+
+    fn unmap(&self, turn: &Turn, address: Address) -> Result<Arc<Event>, ClError> {
+        let queue = self.context.commands();
+        // SAFETY: the address came from mapping this buffer, and nobody uses it any more.
+        let event = queue.enqueue(turn, |raw| unsafe {
+            enqueue_unmap_mem_object(raw, self.mem.raw(), address.0.cast(), 0, ptr::null())
+        });
+        event.map_err(self.failed("clEnqueueUnmapMemObject"))
+    }
+
+    fn host_copy(&self) -> Address {
+        let copy = self.copy.get().map(Pinned::address);
+        copy.unwrap_or(Address(ptr::null_mut()))
+    }
+
+    fn download(
+        &self,
+        turn: &Turn,
+        contents: &Contents<Arc<Event>>,
+        user: Option<&Arc<Event>>,
+    ) -> Result<Arc<Event>, ClError> {
+        let queue = self.context.commands();
+        let user = user.filter(|user| !user.is_known_to_have_ended());
+        let before = contents.writer().into_iter().chain(user);
+        let waits = self.context.wait_list(turn, queue, before)?;
+        // SAFETY: the copy is as large as the buffer, and lives until this command has ended (`drop`).
+        let event = queue.enqueue(turn, |raw| unsafe {
+            enqueue_read_buffer(
+                raw,
+                self.mem.raw(),
+                CL_FALSE,
+                0,
+                self.size,
+                self.host_copy().0.cast(),
+                waits.len() as u32,
+                first_of(&waits),
+            )
+        });
+        let event = event.map_err(self.failed("clEnqueueReadBuffer"))?;
+        self.context.flush(turn, queue)?;
+        Ok(event)
+    }
+
+    fn upload(&self, turn: &Turn, contents: &Contents<Arc<Event>>) -> Result<Arc<Event>, ClError> {
+        let queue = self.context.uploads();
+        let before = unended_elsewhere(contents, queue);
+        let waits = self.context.wait_list(turn, queue, before.iter())?;
+        // SAFETY: as above.
+        let event = queue.enqueue(turn, |raw| unsafe {
+            enqueue_write_buffer(
+                raw,
+                self.mem.raw(),
+                CL_FALSE,
+                0,
+                self.size,
+                self.host_copy().0.cast(),
+                waits.len() as u32,
+                first_of(&waits),
+            )
+        });
+        let event = event.map_err(self.failed("clEnqueueWriteBuffer"))?;
+        self.context.flush(turn, queue)?;
+        Ok(event)
+    }
+
+    fn wait(&self, command: &Arc<Event>) -> Result<(), ClError> {
+        self.context.wait(command, SUBJECT)
+    }
+
+    fn wait_for_end(&self, command: &Arc<Event>) -> Result<(), ClError> {
+        self.context.wait_for_end(command)
     }
 }
 
 impl Drop for ClBuffer {
     fn drop(&mut self) {
         let state = self.state.get_mut();
-        if let Some(mapping) = state.unwrap_or_else(PoisonError::into_inner).mapping() {
-            // SAFETY: nobody has the buffer or its pointer any more; its handle is dropped after
-            // this call.
-            unsafe { mapping.end_with_buffer(&self.context, self.mem.raw()) };
+        if let Some(address) = state.shared_map() {
+            let queue = self.context.commands().clone();
+            release("clEnqueueUnmapMemObject", self.mem.raw(), move |mem| {
+                let address = address;
+                // SAFETY: nobody has the buffer or its address any more; the handle is released after this call.
+                queue.enqueue_late(|raw| unsafe {
+                    enqueue_unmap_mem_object(raw, mem, address.0.cast(), 0, ptr::null())
+                })
+            });
+        }
+        if let (Some(user), Some(copy)) = (state.user_of_copy().cloned(), self.copy.take()) {
+            copy.drop_after(&user);
         }
     }
 }
@@ -447,12 +404,12 @@ impl Writes<'_> {
     ) -> Result<(), ClError> {
         let context = self.buffer.context();
         let queue = context.uploads();
-        // One turn for the write and the flush.
-        let _turn = queue.take_turn();
-        let waits = context.wait_list(queue, self.last.iter().chain(&self.before))?;
+        let ordered = context.order().lock();
+        let turn = &ordered.turn;
+        let waits = context.wait_list(turn, queue, self.last.iter().chain(&self.before))?;
         // SAFETY: the caller keeps the bytes; the driver checks the range in the buffer.
         let event = queue
-            .enqueue(|raw| unsafe {
+            .enqueue(turn, |raw| unsafe {
                 enqueue_write_buffer(
                     raw,
                     self.buffer.mem().raw(),
@@ -464,12 +421,12 @@ impl Writes<'_> {
                     first_of(&waits),
                 )
             })
-            .map_err(|code| context.failed("clEnqueueWriteBuffer", code, "a frame"))?;
+            .map_err(self.buffer.failed("clEnqueueWriteBuffer"))?;
         self.before.clear();
         self.bytes += len;
         self.first.get_or_insert_with(|| event.clone());
         self.last = Some(event);
-        context.flush(queue)
+        context.flush(turn, queue)
     }
 
     /// The last write so far.
@@ -480,194 +437,8 @@ impl Writes<'_> {
     /// Ends the writes, and counts them. Returns the last one.
     pub fn end(self) -> Option<Arc<Event>> {
         if let (Some(first), Some(last)) = (&self.first, &self.last) {
-            self.buffer.meter().uploaded(first, last, self.bytes);
+            (self.buffer.meter).uploaded(first, last, self.bytes);
         }
         self.last
-    }
-}
-
-/// The owner of a buffer.
-#[derive(Debug)]
-enum State {
-    /// The device.
-    Device(Contents),
-    /// The host reads through `maps` maps; kernels may read too.
-    Reading {
-        mapping: Mapping,
-        maps: usize,
-        contents: Contents,
-    },
-    /// The device. The host's last mapping for reading is kept, so the next map for reading needs
-    /// no transfer. A writer ends the mapping first.
-    Kept {
-        mapping: Mapping,
-        contents: Contents,
-    },
-    /// The host writes through `maps` maps.
-    Writing { mapping: Mapping, maps: usize },
-    /// None: an unmap failed. The host's write may be lost, and the driver may still count the buffer as mapped.
-    Broken(ClError),
-}
-
-/// The contents of a buffer, and the last commands that used it, the last one of each queue.
-#[derive(Debug)]
-enum Contents {
-    /// Undefined. The next write need not preserve them, but must wait for `users`.
-    Undefined { users: Vec<Arc<Event>> },
-    /// Written by `writer`; if it fails, the next user of the buffer fails. `readers` have read since.
-    Written {
-        writer: Arc<Event>,
-        readers: Vec<Arc<Event>>,
-    },
-}
-
-impl Contents {
-    pub const NEW: Self = Self::Undefined { users: Vec::new() };
-
-    /// Contents that `writer` wrote.
-    pub fn written_by(writer: Arc<Event>) -> Self {
-        Self::Written {
-            writer,
-            readers: Vec::new(),
-        }
-    }
-
-    /// Adds a reader. Readers before it in its queue end earlier.
-    pub fn set_reader(&mut self, event: Arc<Event>) {
-        let (Self::Undefined { users: readers } | Self::Written { readers, .. }) = self;
-        readers.retain(|reader| !reader.shares_queue(&event));
-        readers.push(event);
-    }
-
-    pub fn is_undefined(&self) -> bool {
-        matches!(self, Self::Undefined { .. })
-    }
-
-    /// The command that wrote the contents.
-    pub fn writer(&self) -> Option<&Arc<Event>> {
-        match self {
-            Self::Undefined { .. } => None,
-            Self::Written { writer, .. } => Some(writer),
-        }
-    }
-
-    /// Later readers wait for `writer`, which wrote the part that they read. The readers remain.
-    pub fn set_writer(&mut self, writer: Arc<Event>) {
-        let readers = self.readers().to_vec();
-        *self = Self::Written { writer, readers };
-    }
-
-    /// The last commands that read the contents; for undefined contents, the last ones that used the memory.
-    pub fn readers(&self) -> &[Arc<Event>] {
-        let (Self::Undefined { users: readers } | Self::Written { readers, .. }) = self;
-        readers
-    }
-
-    /// Forgets the readers, so that the failure of one fails only one map.
-    pub fn forget_readers(&mut self) {
-        let (Self::Undefined { users: readers } | Self::Written { readers, .. }) = self;
-        readers.clear();
-    }
-
-    /// The last commands that used the memory.
-    pub fn uses(&self) -> impl Iterator<Item = &Arc<Event>> {
-        self.readers().iter().chain(self.writer())
-    }
-
-    /// Declares the contents undefined, and returns the failure of the command that wrote them.
-    pub fn set_undefined(&mut self) -> Option<ClError> {
-        let writer = self.writer()?;
-        let failure = writer.failure("a frame");
-        let mut users = self.readers().to_vec();
-        // A reader waited for the writer. A failed command has ended, and the next writer must not fail because of it.
-        if users.is_empty() && failure.is_none() {
-            users.push(writer.clone());
-        }
-        *self = Self::Undefined { users };
-        failure
-    }
-}
-
-impl State {
-    /// The contents; `None` while only the host has them, and after a failed unmap.
-    pub fn contents(&mut self) -> Option<&mut Contents> {
-        match self {
-            Self::Device(contents)
-            | Self::Reading { contents, .. }
-            | Self::Kept { contents, .. } => Some(contents),
-            Self::Writing { .. } | Self::Broken(_) => None,
-        }
-    }
-
-    /// Fails if an unmap has failed.
-    fn check(&self) -> Result<(), ClError> {
-        match self {
-            Self::Broken(error) => Err(error.clone()),
-            _ => Ok(()),
-        }
-    }
-
-    /// The mapping in force.
-    pub fn mapping(&self) -> Option<Mapping> {
-        match self {
-            Self::Reading { mapping, .. }
-            | Self::Kept { mapping, .. }
-            | Self::Writing { mapping, .. } => Some(*mapping),
-            Self::Device(_) | Self::Broken(_) => None,
-        }
-    }
-}
-
-/// A mapping in force.
-#[derive(Debug, Clone, Copy)]
-struct Mapping {
-    /// Address of the first byte.
-    pub pointer: *mut u8,
-    /// The host may write.
-    pub writable: bool,
-}
-
-// SAFETY: the pointer is handed out only while the buffer's state holds the mapping.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    /// The queue in which a mapping of this kind begins and ends.
-    pub fn queue(context: &ClContext, writable: bool) -> &Arc<InOrderQueue> {
-        if writable {
-            context.uploads()
-        } else {
-            context.commands()
-        }
-    }
-
-    /// Enqueues the unmap.
-    ///
-    /// # Safety
-    /// The mapping belongs to `mem`, `mem` is alive, and nobody uses the pointer any more.
-    pub unsafe fn end(self, context: &ClContext, mem: cl_mem) -> Result<Arc<Event>, ClError> {
-        let queue = Self::queue(context, self.writable);
-        // SAFETY: the pointer came from mapping `mem`; the caller guarantees the rest.
-        queue
-            .enqueue(|raw| unsafe {
-                enqueue_unmap_mem_object(raw, mem, self.pointer.cast(), 0, ptr::null())
-            })
-            .map_err(|code| context.failed("clEnqueueUnmapMemObject", code, "a frame"))
-    }
-
-    /// Like [`Self::end`], for a buffer that is dropped. The unmap goes through [`release`], so
-    /// that a stalling driver does not delay a stop once per buffer. A failure is logged.
-    ///
-    /// # Safety
-    /// Like [`Self::end`]; `mem` is released with [`release`] after this call.
-    pub unsafe fn end_with_buffer(self, context: &Arc<ClContext>, mem: cl_mem) {
-        let context = context.clone();
-        release("clEnqueueUnmapMemObject", mem, move |mem| {
-            // SAFETY: the release of `mem` comes after this call, and the caller guarantees the
-            // rest.
-            match unsafe { self.end(&context, mem) } {
-                Err(ClError::Call { code, .. }) => Err(code),
-                _ => Ok(()),
-            }
-        });
     }
 }

@@ -1,22 +1,40 @@
-//! A device as one element uses it.
+//! A device in use: what all elements on it share, and what each has for itself.
 
 use std::{
+    collections::{HashMap, VecDeque},
     ffi::c_void,
     ops::{Deref, RangeInclusive},
     ptr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use opencl3::types::cl_event;
+use opencl3::{
+    command_queue::{CL_QUEUE_PROFILING_ENABLE, create_command_queue},
+    context::context::create_context,
+    kernel::{CL_KERNEL_WORK_GROUP_SIZE, get_kernel_work_group_info},
+    types::{cl_context, cl_event},
+};
 
 use super::{
-    device_context::DeviceContext,
-    landing::Landing,
+    cache::Cache,
+    device::{DeviceInfo, lock_driver},
+    handle::{CAT, Context, Kernel, Queue, call_error},
+    host_memory::Pinned,
     meter::Meter,
+    order::{Order, Turn},
+    pins::Pins,
+    program::{
+        Compiling, Program, ProgramSource, check_compiler_allowed, is_beside_frames,
+        notify_compiler,
+    },
     queue::{Event, InOrderQueue, Status},
+    sync::{Lock, Rank},
 };
-use clinspect_core::ClError;
+use clinspect_core::{ClError, device_caps::DeviceCaps};
 
 /// The host polls for the end of kernels that process this many bytes. For shorter kernels the yields disturb PoCL's
 /// threads; for longer ones the time to wake the host matters little (docs/adr/0018).
@@ -24,6 +42,278 @@ const POLLED_BYTES: RangeInclusive<usize> = 256 << 10..=8 << 20;
 
 /// If the device makes progress for other elements, an element waits this many times the limit.
 const PATIENCE: u32 = 3;
+
+/// Number of recent commands that are kept to see the device's progress.
+const MAX_RECENT: usize = 32;
+
+/// The programs of a context, and those that the compiler refused. These are not compiled again: a compiler may take seconds
+/// to refuse.
+type Programs = HashMap<(ProgramSource, String), Result<Arc<Program>, ClError>>;
+
+/// What all elements on a device share.
+#[derive(Debug)]
+pub struct DeviceContext {
+    // Fields are dropped in this order: queues and programs before their context.
+    /// The latest commands of all elements; they show whether the device makes progress.
+    recent: Lock<VecDeque<Arc<Event>>>,
+    /// The one queue of a device that shares the host's memory: its order divides the device fairly.
+    queue: Option<Arc<InOrderQueue>>,
+    order: Arc<Order>,
+    programs: Lock<Programs>,
+    context: Context,
+    device: DeviceInfo,
+    /// `None` if the folder cannot be used.
+    cache: OnceLock<Option<Cache>>,
+    /// A command has failed. On a GPU every later command may fail too.
+    has_failed: AtomicBool,
+    /// The device or its driver made no progress for longer than a stop may take.
+    is_stalled: AtomicBool,
+    /// Number of waits and commands of all elements that have ended.
+    ended: AtomicU64,
+    pins: Arc<Pins>,
+}
+
+impl Drop for DeviceContext {
+    fn drop(&mut self) {
+        self.pins.clear();
+    }
+}
+
+impl DeviceContext {
+    /// The caller holds [`lock_driver`].
+    pub(super) fn new(device: &DeviceInfo) -> Result<Self, ClError> {
+        let context = create_context(&[device.id], ptr::null(), None, ptr::null_mut())
+            .map(Context::new)
+            .map_err(|code| call_error("clCreateContext", code, &device.name))?;
+        let mut opened = Self {
+            recent: Lock::new(Rank::Value, VecDeque::new()),
+            queue: None,
+            order: Arc::new(Order::new()),
+            programs: Lock::new(Rank::Programs, Programs::default()),
+            context,
+            device: device.clone(),
+            cache: OnceLock::new(),
+            has_failed: AtomicBool::new(false),
+            is_stalled: AtomicBool::new(false),
+            ended: AtomicU64::new(0),
+            pins: Arc::default(),
+        };
+        if device.caps.shares_host_memory {
+            opened.queue = Some(opened.new_queue(true)?);
+        }
+        Ok(opened)
+    }
+
+    /// The owner of the order of all commands on the device.
+    pub(super) fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// A new queue. `profiled`: the device takes the times of its commands, which makes each command of NVIDIA's
+    /// driver a third slower.
+    ///
+    /// # Errors
+    /// The error of `clCreateCommandQueue`.
+    pub(super) fn new_queue(&self, profiled: bool) -> Result<Arc<InOrderQueue>, ClError> {
+        let flags = if profiled {
+            CL_QUEUE_PROFILING_ENABLE
+        } else {
+            0
+        };
+        // SAFETY: both handles are valid; a queue keeps its own reference to the context.
+        let queue = unsafe { create_command_queue(self.context.raw(), self.device.id, flags) }
+            .map_err(|code| call_error("clCreateCommandQueue", code, &self.device.name))?;
+        Ok(Arc::new(InOrderQueue::new(Queue::new(queue), &self.order)))
+    }
+
+    pub(super) fn info(&self) -> &DeviceInfo {
+        &self.device
+    }
+
+    /// The error of a failed command. Marks the context as failed: the next [`open`](super::open)
+    /// makes a new context.
+    pub(super) fn failed(
+        &self,
+        call: &'static str,
+        code: i32,
+        subject: impl Into<String>,
+    ) -> ClError {
+        let error = call_error(call, code, subject);
+        if !error.is_group_too_large() {
+            self.has_failed.store(true, Ordering::Release);
+        }
+        error
+    }
+
+    /// Whether a command has failed.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+
+    /// Marks the device as stalled: no element waits for it again, and the next open makes a new
+    /// context.
+    pub(super) fn condemn(&self) {
+        self.is_stalled.store(true, Ordering::Release);
+        self.has_failed.store(true, Ordering::Release);
+    }
+
+    /// Whether the device is marked as stalled.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.is_stalled.load(Ordering::Acquire)
+    }
+
+    /// Counts the end of a wait for the device, which is progress.
+    pub(super) fn count_progress(&self) {
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds the last command of a frame to the recent ones.
+    pub(super) fn add_recent(&self, event: Arc<Event>) {
+        let mut recent = self.recent.lock();
+        let oldest = (recent.len() == MAX_RECENT).then(|| recent.pop_front());
+        recent.push_back(event);
+        drop(recent);
+        // Release the event after the lock.
+        drop(oldest);
+    }
+
+    /// Waits for a command, without a limit.
+    ///
+    /// # Errors
+    /// The command has failed, or waiting for it has.
+    pub(super) fn wait(&self, event: &Event, subject: &str) -> Result<(), ClError> {
+        event
+            .wait()
+            .map_err(|code| self.failed("clWaitForEvents", code, subject))?;
+        self.count_progress();
+        Ok(())
+    }
+
+    /// A number that grows whenever a wait or a command of any element ends. Asks the driver about
+    /// at most one command.
+    pub(super) fn progress(&self) -> u64 {
+        let oldest = self.recent.lock().front().cloned();
+        if let Some(oldest) = oldest
+            && oldest.has_ended()
+        {
+            let mut recent = self.recent.lock();
+            if recent.front().is_some_and(|e| Arc::ptr_eq(e, &oldest)) {
+                recent.pop_front();
+            }
+            drop(recent);
+            self.count_progress();
+        }
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Waits for at most `limit` for the end of the most recent command, and thus of all before it. Returns false if it
+    /// has not ended, and at once for a stalled device.
+    pub(super) fn has_ended_within(&self, limit: Duration) -> bool {
+        if self.is_stalled() {
+            return false;
+        }
+        let last = self.recent.lock().back().cloned();
+        last.is_none_or(|last| last.ends_within(limit))
+    }
+
+    /// The most recent command.
+    pub(super) fn latest(&self) -> Option<Arc<Event>> {
+        self.recent.lock().back().cloned()
+    }
+
+    /// The device's name.
+    pub fn device_name(&self) -> &str {
+        &self.device.name
+    }
+
+    /// The device's limits.
+    pub fn caps(&self) -> &DeviceCaps {
+        &self.device.caps
+    }
+
+    /// The device and its driver, for messages.
+    pub fn device_label(&self) -> String {
+        self.device.label()
+    }
+
+    /// The device with all versions of its driver.
+    pub fn device_identity(&self) -> String {
+        self.device.identity()
+    }
+
+    /// The plugin's cache; `None` if it cannot be used, which is logged once.
+    pub fn cache(&self) -> Option<&Cache> {
+        let open = || {
+            let opened = Cache::open();
+            opened
+                .inspect_err(|error| gst::warning!(CAT, "{error}"))
+                .ok()
+        };
+        self.cache.get_or_init(open).as_ref()
+    }
+
+    pub(super) fn raw_context(&self) -> cl_context {
+        self.context.raw()
+    }
+
+    /// A program built for this device; `options` are `-D` definitions.
+    ///
+    /// # Errors
+    /// [`ClError::Build`] with the compiler's log.
+    pub fn program(&self, source: ProgramSource, options: &str) -> Result<Arc<Program>, ClError> {
+        let key = (source, options.to_owned());
+        if let Some(built) = self.programs.lock().get(&key) {
+            return built.clone();
+        }
+        check_compiler_allowed(source)?;
+        notify_compiler(Compiling::Program(source.file()));
+        let _driver = lock_driver();
+        // Another thread may have built the program meanwhile.
+        if let Some(built) = self.programs.lock().get(&key) {
+            return built.clone();
+        }
+        if self.device.caps.has_dot4 && is_beside_frames() {
+            self.fill_driver_cache(source, options);
+        }
+        // The compiler of a driver without a cache may take seconds.
+        let cache = self.cache().filter(|_| !self.device.keeps_programs());
+        let built = Program::build(self.raw_context(), &self.device, source, options, cache);
+        let built = built.map(Arc::new);
+        if let Ok(_) | Err(ClError::Build { .. } | ClError::Refused(_)) = &built {
+            let mut programs = self.programs.lock();
+            if source.has_constants() {
+                // Each list of comparisons has a program of its own. Unused ones are dropped: a pitch that drifts would
+                // fill the memory with them.
+                let is_used = |program: &Arc<Program>| Arc::strong_count(program) > 1;
+                programs.retain(|(other, _), built| {
+                    *other != source || built.as_ref().map_or(true, is_used)
+                });
+            }
+            programs.insert(key, built.clone());
+        }
+        built
+    }
+
+    /// Compiles a program in a context of its own. NVIDIA's driver blocks all launches of a context
+    /// while it compiles for that context (docs/adr/0007); afterwards its cache serves this context
+    /// within milliseconds. A failure shows in the build that follows.
+    fn fill_driver_cache(&self, source: ProgramSource, options: &str) {
+        if let Ok(scratch) = create_context(&[self.device.id], ptr::null(), None, ptr::null_mut()) {
+            let scratch = Context::new(scratch);
+            let _ = Program::build(scratch.raw(), &self.device, source, options, None);
+        }
+    }
+
+    /// Maximum number of work-items in a work-group of this kernel on this device.
+    ///
+    /// # Errors
+    /// The error of `clGetKernelWorkGroupInfo`.
+    pub fn kernel_work_group(&self, kernel: &Kernel) -> Result<usize, ClError> {
+        get_kernel_work_group_info(kernel.raw(), self.device.id, CL_KERNEL_WORK_GROUP_SIZE)
+            .map(|info| info.to_size().clamp(1, self.device.caps.max_work_group))
+            .map_err(|code| call_error("clGetKernelWorkGroupInfo", code, &self.device.name))
+    }
+}
 
 /// A device in use by one element: what all elements on the device share, and the element's queues.
 ///
@@ -33,8 +323,8 @@ const PATIENCE: u32 = 3;
 #[derive(Debug)]
 pub struct ClContext {
     // Dropped before the context.
-    /// Host memory for results, which no read uses now.
-    landings: Mutex<Vec<Landing>>,
+    /// Pinned memory for commands of this element, which no transfer uses now.
+    pinned: Lock<Vec<Pinned>>,
     commands: Arc<InOrderQueue>,
     uploads: Arc<InOrderQueue>,
     device: Arc<DeviceContext>,
@@ -54,42 +344,20 @@ impl ClContext {
     /// # Errors
     /// The error of `clCreateCommandQueue`.
     pub(super) fn new(device: Arc<DeviceContext>, profiled: bool) -> Result<Self, ClError> {
-        let (commands, uploads) = match device.shared_queue() {
+        let (commands, uploads) = match &device.queue {
             Some(queue) => (queue.clone(), queue.clone()),
             None => (device.new_queue(profiled)?, device.new_queue(profiled)?),
         };
         Ok(Self {
-            landings: Mutex::default(),
+            pinned: Lock::default(),
             commands,
             uploads,
             device,
         })
     }
 
-    /// Pinned host memory for a result of `len` bytes; `None` if a read may wait in its call.
-    ///
-    /// # Errors
-    /// The device is out of memory.
-    pub(super) fn landing(&self, len: usize) -> Result<Option<Landing>, ClError> {
-        if !self.commands.takes_turns() {
-            return Ok(None);
-        }
-        let mut landings = self.landings();
-        let fitting = landings.iter().position(|landing| landing.holds(len));
-        if let Some(index) = fitting {
-            return Ok(Some(landings.swap_remove(index)));
-        }
-        drop(landings);
-        Landing::new(self, len).map(Some)
-    }
-
-    /// Keeps memory for the next result.
-    pub(super) fn put_back(&self, landing: Landing) {
-        self.landings().push(landing);
-    }
-
-    fn landings(&self) -> MutexGuard<'_, Vec<Landing>> {
-        self.landings.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn pinned(&self) -> &Lock<Vec<Pinned>> {
+        &self.pinned
     }
 
     /// Whether both use the same memory: they are of the same device, and none was opened after a failure.
@@ -99,13 +367,13 @@ impl ClContext {
 
     /// Whether a memory of another element is pinned for this device.
     pub fn has_pinned(&self, memory: &gst::MemoryRef) -> bool {
-        self.pins().has(memory)
+        self.pins.has(memory)
     }
 
     /// Pins a memory of another element; see [`Pins::pin`].
     pub(super) fn pin(&self, memory: &gst::MemoryRef, bytes: &[u8], importer: u64) -> bool {
         let create = |flags, start: *mut c_void, len| self.create_buffer(flags, len, start);
-        self.pins().pin(memory, bytes, importer, create)
+        self.pins.pin(memory, bytes, importer, create)
     }
 
     /// The queue of kernels and of maps for reading.
@@ -122,6 +390,7 @@ impl ClContext {
     /// (OpenCL 1.2, 5.13). Events of `queue` itself are in the list so that their failure reaches the command.
     pub(super) fn wait_list<'a>(
         &self,
+        turn: &Turn,
         queue: &Arc<InOrderQueue>,
         events: impl Iterator<Item = &'a Arc<Event>>,
     ) -> Result<Vec<cl_event>, ClError> {
@@ -130,7 +399,7 @@ impl ClContext {
             .filter(|event| !(fails_whole && event.is_in(queue)))
             .map(|event| {
                 if !event.is_in(queue) {
-                    event.flush().map_err(|code| self.flush_failed(code))?;
+                    event.flush(turn).map_err(|code| self.flush_failed(code))?;
                 }
                 Ok(event.raw())
             })
@@ -138,24 +407,12 @@ impl ClContext {
     }
 
     /// Hands enqueued commands to the device without waiting for them.
-    pub(super) fn flush(&self, queue: &InOrderQueue) -> Result<(), ClError> {
-        queue.flush().map_err(|code| self.flush_failed(code))
+    pub(super) fn flush(&self, turn: &Turn, queue: &InOrderQueue) -> Result<(), ClError> {
+        queue.flush(turn).map_err(|code| self.flush_failed(code))
     }
 
     fn flush_failed(&self, code: i32) -> ClError {
         self.failed("clFlush", code, self.device_name())
-    }
-
-    /// Waits for a command, without a limit.
-    ///
-    /// # Errors
-    /// The command has failed, or waiting for it has.
-    pub(super) fn wait(&self, event: &Event, subject: &str) -> Result<(), ClError> {
-        event
-            .wait()
-            .map_err(|code| self.failed("clWaitForEvents", code, subject))?;
-        self.count_progress();
-        Ok(())
     }
 
     /// Waits for the end of the most recent command, and thus of all before it, with or without a failure.

@@ -1,9 +1,6 @@
 //! Enumerates devices.
 
-use std::{
-    cmp::Reverse,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::cmp::Reverse;
 
 use opencl3::{
     device::{
@@ -24,6 +21,7 @@ use opencl3::{
 
 use super::{
     handle::{CAT, call_error},
+    sync::{Guard, Lock, Rank},
     workers,
 };
 use clinspect_core::ClError;
@@ -48,13 +46,13 @@ const HOW_TO_GET_A_DEVICE: &str = "install your GPU's OpenCL driver, or the pack
      pocl-opencl-icd to use the CPU (clinfo lists the devices; PoCL has none unless it can \
      write to its cache folder: set POCL_CACHE_DIR to a writable folder)";
 
-static DRIVER: Mutex<()> = Mutex::new(());
+static DRIVER: Lock<()> = Lock::new(Rank::Driver, ());
 
 /// Locks device enumeration, the creation of contexts and the build of programs: PoCL fails if
 /// several threads initialise it at once, or if one initialises it while another compiles. A thread
 /// that finds an existing context or program needs no lock and does not wait for a compiler.
-pub(super) fn lock_driver() -> MutexGuard<'static, ()> {
-    DRIVER.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock_driver() -> Guard<'static, ()> {
+    DRIVER.lock()
 }
 
 /// A device and what it can do.

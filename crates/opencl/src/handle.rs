@@ -109,11 +109,36 @@ impl Mem {
 
 handle!(
     /// A kernel with its arguments.
-    Kernel, cl_kernel, release_kernel, "clReleaseKernel"
+    KernelHandle, cl_kernel, release_kernel, "clReleaseKernel"
 );
 // SAFETY: clSetKernelArg, the one call that is not thread-safe, needs `&mut Kernel`
 // (`Submission::run`).
-unsafe impl Sync for Kernel {}
+unsafe impl Sync for KernelHandle {}
+
+/// A kernel with its arguments.
+#[derive(Debug)]
+pub struct Kernel {
+    handle: KernelHandle,
+    was_launched: bool,
+}
+
+impl Kernel {
+    pub(super) fn new(raw: cl_kernel) -> Self {
+        Self {
+            handle: KernelHandle::new(raw),
+            was_launched: false,
+        }
+    }
+
+    pub(super) fn raw(&self) -> cl_kernel {
+        self.handle.raw()
+    }
+
+    /// Whether the next launch is the first one, at which a driver may generate code.
+    pub(super) fn begin_launch(&mut self) -> bool {
+        !std::mem::replace(&mut self.was_launched, true)
+    }
+}
 handle!(
     /// An event.
     EventHandle, cl_event, release_event, "clReleaseEvent"

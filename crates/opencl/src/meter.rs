@@ -3,13 +3,16 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Instant,
 };
 
-use super::queue::{Event, PATIENCE};
+use super::{
+    queue::{Event, PATIENCE},
+    sync::Lock,
+};
 
 /// A step of a frame's processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,9 +159,9 @@ pub struct Meter {
     bytes_uploaded: AtomicU64,
     bytes_downloaded: AtomicU64,
     profiling: AtomicBool,
-    profile: Mutex<Profile>,
+    profile: Lock<Profile>,
     /// The last command that the element submitted.
-    last: Mutex<Option<Arc<Event>>>,
+    last: Lock<Option<Arc<Event>>>,
 }
 
 impl Meter {
@@ -235,7 +238,7 @@ impl Meter {
         if !self.profiling.load(Relaxed) {
             return;
         }
-        let mut profile = self.profile();
+        let mut profile = self.profile.lock();
         if !profile.closed {
             update(&mut profile.timeline);
         }
@@ -247,7 +250,7 @@ impl Meter {
         if !self.profiling.load(Relaxed) {
             return;
         }
-        let mut profile = self.profile();
+        let mut profile = self.profile.lock();
         if profile.closed {
             return;
         }
@@ -270,18 +273,18 @@ impl Meter {
     /// threads.
     pub(super) fn harvest(&self) {
         loop {
-            let Some(pending) = self.profile().pending.pop_front() else {
+            let Some(pending) = self.profile.lock().pending.pop_front() else {
                 return;
             };
             if !pending.last.has_ended() {
-                let mut profile = self.profile();
+                let mut profile = self.profile.lock();
                 if !profile.closed {
                     profile.pending.push_front(pending);
                 }
                 return;
             }
             if let Some([start, end]) = pending.first.span_until_ns(&pending.last) {
-                self.profile().steps[pending.step as usize].add(end - start, pending.bytes);
+                self.profile.lock().steps[pending.step as usize].add(end - start, pending.bytes);
             }
         }
     }
@@ -289,7 +292,7 @@ impl Meter {
     /// Stops taking times: the counters stay, but hold no OpenCL object.
     pub fn close(&self) {
         let last_frame = self.last_frame();
-        let mut profile = self.profile();
+        let mut profile = self.profile.lock();
         profile.closed = true;
         profile.last_frame = last_frame;
         // Release the events after the lock.
@@ -299,24 +302,20 @@ impl Meter {
         );
         drop(profile);
         drop(events);
-        let last = self.last().take();
+        let last = self.last.lock().take();
         drop(last);
     }
 
     /// Sets the last command that the element has submitted.
     pub(super) fn set_last_command(&self, event: Arc<Event>) {
-        let before = self.last().replace(event);
+        let before = self.last.lock().replace(event);
         // Release the event after the lock.
         drop(before);
     }
 
     /// The last command that the element has submitted.
     pub(super) fn last_command(&self) -> Option<Arc<Event>> {
-        self.last().clone()
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<Arc<Event>>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock().clone()
     }
 
     /// Step times so far; `None` if profiling is off.
@@ -325,7 +324,7 @@ impl Meter {
             return None;
         }
         self.harvest();
-        let [upload, kernel, download] = self.profile().steps;
+        let [upload, kernel, download] = self.profile.lock().steps;
         Some([
             (Step::Upload, upload),
             (Step::Kernel, kernel),
@@ -336,7 +335,7 @@ impl Meter {
     /// The steps of the last frame whose commands have ended; `None` if profiling is off.
     pub fn last_frame(&self) -> Option<FrameTimeline> {
         let frames = {
-            let profile = self.profile();
+            let profile = self.profile.lock();
             if profile.closed {
                 return profile.last_frame.clone();
             }
@@ -364,10 +363,6 @@ impl Meter {
             bytes_uploaded: get(&self.bytes_uploaded),
             bytes_downloaded: get(&self.bytes_downloaded),
         }
-    }
-
-    fn profile(&self) -> MutexGuard<'_, Profile> {
-        self.profile.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

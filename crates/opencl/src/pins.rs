@@ -10,7 +10,7 @@ use std::{
     collections::HashMap,
     ffi::{CStr, c_void},
     sync::{
-        Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, LazyLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -21,7 +21,10 @@ use opencl3::{
     types::cl_mem,
 };
 
-use super::handle::{CAT, Mem, are_late, release};
+use super::{
+    handle::{CAT, Mem, are_late, release},
+    sync::{Lock, Rank},
+};
 use clinspect_core::ClError;
 
 /// Smallest memory that is pinned, bytes. A copy of less takes no longer than a transfer.
@@ -90,9 +93,17 @@ struct Known {
 }
 
 /// The memories of frames that came to a context, by the address of their GstMemory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pins {
-    known: Mutex<HashMap<usize, Known>>,
+    known: Lock<HashMap<usize, Known>>,
+}
+
+impl Default for Pins {
+    fn default() -> Self {
+        Self {
+            known: Lock::new(Rank::Pins, HashMap::new()),
+        }
+    }
 }
 
 impl Pins {
@@ -119,7 +130,7 @@ impl Pins {
             return false;
         }
         let key = key_of(memory);
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let Some(entry) = known.get_mut(&key) else {
             let entry = Known {
                 range,
@@ -151,7 +162,7 @@ impl Pins {
         // The driver pins slowly, and other threads must not wait for the lock meanwhile.
         drop(known);
         let pin = Pin::new(range.0, range.1, create);
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let Some(entry) = known.get_mut(&key) else {
             return false;
         };
@@ -170,7 +181,7 @@ impl Pins {
 
     /// Whether `memory` is pinned.
     pub fn has(&self, memory: &gst::MemoryRef) -> bool {
-        let known = self.known();
+        let known = self.known.lock();
         let entry = known.get(&key_of(memory));
         entry.is_some_and(|entry| entry.pin.is_some())
     }
@@ -178,15 +189,11 @@ impl Pins {
     /// Releases all pins, before their context.
     pub fn clear(&self) {
         // Under the lock: a thread that frees a memory now must wait until its pin is released.
-        self.known().clear();
+        self.known.lock().clear();
     }
 
     fn forget(&self, memory: usize) {
-        self.known().remove(&memory);
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<usize, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().remove(&memory);
     }
 }
 
@@ -212,8 +219,8 @@ struct Tag {
 fn forget_when_freed(memory: &gst::MemoryRef, pins: &Arc<Pins>) {
     static QUARK: LazyLock<glib::Quark> = LazyLock::new(|| glib::Quark::from_str("clinspect-pins"));
     /// Locked while a tag is looked up and changed.
-    static TAGS: Mutex<()> = Mutex::new(());
-    let _tags = TAGS.lock().unwrap_or_else(PoisonError::into_inner);
+    static TAGS: Lock<()> = Lock::new(Rank::Tags, ());
+    let _tags = TAGS.lock();
     let object = memory.as_ptr().cast_mut().cast::<gst::ffi::GstMiniObject>();
     let quark = QUARK.into_glib();
     // SAFETY: the memory lives while it is borrowed. Only this function sets data with this quark:

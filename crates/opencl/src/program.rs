@@ -276,7 +276,7 @@ thread_local! {
     static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, and calls `observer` before each program that is built and each kernel that is
+/// Runs `work`, and calls `observer` before each program that is built and each kernel that is first
 /// launched on this thread meanwhile.
 pub fn observe_compiler<T>(observer: impl Fn(Compiling) + 'static, work: impl FnOnce() -> T) -> T {
     OBSERVER.set(Some(Rc::new(observer)));
@@ -470,8 +470,8 @@ impl Build<'_> {
 mod tests {
     use super::{
         super::{
+            context::DeviceContext,
             device::{enumerate, lock_driver},
-            device_context::DeviceContext,
         },
         *,
     };

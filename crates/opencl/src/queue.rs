@@ -1,9 +1,8 @@
 //! In-order command queues, and the completion of their commands.
 
 use std::{
-    ptr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{
             AtomicBool, AtomicU64,
             Ordering::{AcqRel, Acquire, Release},
@@ -24,7 +23,8 @@ use opencl3::{
 
 use super::{
     handle::{EventHandle, Queue, call_error},
-    turns::{Turn, Turns},
+    order::{Order, Turn},
+    sync::Rank,
 };
 use clinspect_core::ClError;
 
@@ -46,84 +46,54 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct InOrderQueue {
     queue: Queue,
+    order: Arc<Order>,
     enqueued: AtomicU64,
     flushed: AtomicU64,
-    /// Held while a command is enqueued, on a device that runs a command in the thread that enqueues it.
-    inline: Option<Mutex<()>>,
-    /// Orders the threads that enqueue in any queue of the device; `None` where the order does not matter.
-    turns: Option<Arc<Turns>>,
 }
 
 impl InOrderQueue {
-    /// `runs_inline`: the device runs a command in the thread that enqueues it.
-    pub fn new(queue: Queue, runs_inline: bool, turns: Option<Arc<Turns>>) -> Self {
+    /// A queue of the device whose commands `order` owns.
+    pub fn new(queue: Queue, order: &Arc<Order>) -> Self {
         Self {
             queue,
+            order: order.clone(),
             enqueued: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
-            inline: runs_inline.then(Mutex::default),
-            turns,
         }
     }
 
     /// Enqueues a command with `call`, which gets the queue.
     ///
-    /// On a device that runs commands inline, one thread at a time enqueues. Otherwise a thread that runs a command
-    /// also runs the commands that other threads enqueue meanwhile, and in PoCL 3.1 it then waits for its own lock.
-    ///
     /// # Errors
     /// The status of the call.
     pub fn enqueue(
         self: &Arc<Self>,
+        _turn: &Turn,
         call: impl FnOnce(cl_command_queue) -> Result<cl_event, i32>,
     ) -> Result<Arc<Event>, i32> {
-        let _turn = self.take_turn();
-        let inline = self.inline.as_ref();
-        let _inline = inline.map(|inline| inline.lock().unwrap_or_else(PoisonError::into_inner));
         call(self.queue.raw()).map(|event| Event::of(self, event))
     }
 
-    /// Whether threads take turns to enqueue, so that no thread may wait for the device in a call that enqueues.
-    pub fn takes_turns(&self) -> bool {
-        self.turns.is_some()
-    }
-
-    /// Waits until it is this thread's turn to enqueue; see [`Turns`].
-    pub fn take_turn(&self) -> Option<Turn> {
-        self.turns.as_ref().map(Turns::take)
-    }
-
-    /// Counts a command that was just enqueued; returns its number.
-    pub fn next_number(&self) -> u64 {
-        self.enqueued.fetch_add(1, AcqRel) + 1
-    }
-
-    /// Number of commands so far. A blocking call that begins later flushes at least these.
-    pub fn enqueued(&self) -> u64 {
-        self.enqueued.load(Acquire)
-    }
-
-    /// Records that a blocking call has flushed the commands up to `number`.
-    pub fn set_flushed(&self, number: u64) {
-        self.flushed.fetch_max(number, AcqRel);
-    }
-
-    /// Whether the command with this number was flushed.
-    pub fn has_flushed(&self, number: u64) -> bool {
-        number <= self.flushed.load(Acquire)
+    /// Enqueues the last command of an object that is dropped, perhaps by a thread that has the turn.
+    ///
+    /// # Errors
+    /// The status of the call.
+    pub fn enqueue_late(
+        self: &Arc<Self>,
+        call: impl FnOnce(cl_command_queue) -> Result<cl_event, i32>,
+    ) -> Result<(), i32> {
+        let _ordered = (!Rank::Order.is_held()).then(|| self.order.lock());
+        call(self.queue.raw()).map(|event| drop(Event::of(self, event)))
     }
 
     /// Flushes all enqueued commands.
     ///
     /// # Errors
     /// The status of `clFlush`.
-    pub fn flush(&self) -> Result<(), i32> {
-        // A command that another thread enqueues now gets a higher number, and is flushed again
-        // later.
-        let number = self.enqueued();
-        let _turn = self.take_turn();
+    pub fn flush(&self, _turn: &Turn) -> Result<(), i32> {
+        let number = self.enqueued.load(Acquire);
         flush(self.queue.raw())?;
-        self.set_flushed(number);
+        self.flushed.fetch_max(number, AcqRel);
         Ok(())
     }
 
@@ -132,9 +102,9 @@ impl InOrderQueue {
     /// # Errors
     /// The status of `clFinish`.
     pub fn finish(&self) -> Result<(), i32> {
-        let number = self.enqueued();
+        let number = self.enqueued.load(Acquire);
         finish(self.queue.raw())?;
-        self.set_flushed(number);
+        self.flushed.fetch_max(number, AcqRel);
         Ok(())
     }
 }
@@ -153,37 +123,30 @@ pub(super) enum Status {
 /// The completion of an enqueued command.
 #[derive(Debug)]
 pub(super) struct Event {
-    /// `None` while the event is dropped.
-    handle: Option<EventHandle>,
+    handle: EventHandle,
     queue: Arc<InOrderQueue>,
     number: u64,
     /// The command is known to be complete without a failure: no further query is needed.
     is_done: AtomicBool,
 }
 
-impl Drop for Event {
-    fn drop(&mut self) {
-        if let (Some(turns), Some(handle)) = (&self.queue.turns, self.handle.take()) {
-            turns.release(handle);
-        }
-    }
-}
-
 impl Event {
     /// Takes ownership of the event of the command that was just enqueued in `queue`.
-    pub fn of(queue: &Arc<InOrderQueue>, raw: cl_event) -> Arc<Self> {
+    fn of(queue: &Arc<InOrderQueue>, raw: cl_event) -> Arc<Self> {
         Arc::new(Self {
-            handle: Some(EventHandle::new(raw)),
-            number: queue.next_number(),
+            handle: EventHandle::new(raw),
+            number: queue.enqueued.fetch_add(1, AcqRel) + 1,
             queue: queue.clone(),
             is_done: AtomicBool::new(false),
         })
     }
 
     pub fn raw(&self) -> cl_event {
-        self.handle
-            .as_ref()
-            .map_or(ptr::null_mut(), EventHandle::raw)
+        self.handle.raw()
+    }
+
+    pub fn queue(&self) -> &Arc<InOrderQueue> {
+        &self.queue
     }
 
     /// Whether the command is in this queue; the queue's order then makes a wait unnecessary.
@@ -196,15 +159,28 @@ impl Event {
         Arc::ptr_eq(&self.queue, &other.queue)
     }
 
+    /// Whether the device has the command, or gets it at once.
+    fn is_flushed(&self) -> bool {
+        self.number <= self.queue.flushed.load(Acquire)
+    }
+
     /// Flushes the command to the device.
     ///
     /// # Errors
     /// The status of `clFlush`.
-    pub fn flush(&self) -> Result<(), i32> {
-        if self.queue.has_flushed(self.number) {
+    pub fn flush(&self, turn: &Turn) -> Result<(), i32> {
+        if self.is_flushed() {
             return Ok(());
         }
-        self.queue.flush()
+        self.queue.flush(turn)
+    }
+
+    /// Flushes the command to the device, in a thread without the turn.
+    fn flush_now(&self) -> Result<(), i32> {
+        if self.is_flushed() {
+            return Ok(());
+        }
+        self.queue.flush(&self.queue.order.lock().turn)
     }
 
     /// Records that the command is complete: a call that waits for it has succeeded.
@@ -217,6 +193,7 @@ impl Event {
     /// # Errors
     /// The status of `clWaitForEvents`.
     pub fn wait(&self) -> Result<(), i32> {
+        Rank::Order.assert_free();
         if !self.is_done.load(Acquire) {
             wait_for_events(&[self.raw()])?;
             self.set_done();
@@ -273,7 +250,7 @@ impl Event {
         if self.is_done.load(Acquire) {
             return Ok(Status::Complete);
         }
-        self.flush().map_err(|code| ("clFlush", code))?;
+        self.flush_now().map_err(|code| ("clFlush", code))?;
         self.poll_status(gives_up)
             .map_err(|code| ("clGetEventInfo", code))
     }
@@ -297,7 +274,7 @@ impl Event {
             return true;
         }
         // A lost queue refuses the flush, but the device may have executed the command without one.
-        let _ = self.flush();
+        let _ = self.flush_now();
         let end = Instant::now() + limit;
         let status = self.poll_status(|| Instant::now() >= end);
         matches!(status, Ok(Status::Complete | Status::Failed(_)))
@@ -311,10 +288,14 @@ impl Event {
         }
     }
 
-    /// Whether the command has ended, with or without a failure.
+    /// Whether no later query will see another end: the command has ended, with or without a failure, or the query fails.
     pub fn has_ended(&self) -> bool {
-        // If the query itself fails, no later query will see an end.
         self.status() != Ok(Status::Pending)
+    }
+
+    /// Whether the command has ended, with or without a failure, so that the device uses its memory no more.
+    pub fn is_known_to_have_ended(&self) -> bool {
+        matches!(self.status(), Ok(Status::Complete | Status::Failed(_)))
     }
 
     /// The start of this completed command and the end of `last` on the device's clock, ns, if the

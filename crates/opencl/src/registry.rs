@@ -3,14 +3,15 @@
 //! The registry holds weak references: a context lives as long as an element, a memory or a pool
 //! uses it. So nothing is left to release at process exit, when drivers may be unloaded already.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::{
     context::ClContext,
+    context::DeviceContext,
     device::{DeviceInfo, enumerate, lock_driver},
-    device_context::DeviceContext,
     handle::CAT,
     pocl_cache,
+    sync::{Lock, Rank},
 };
 use clinspect_core::ClError;
 use clinspect_core::selector::DeviceSelector;
@@ -25,15 +26,14 @@ struct Registry {
 }
 
 /// Never locked during a driver call, except to release a context.
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
-    process: None,
-    devices: Vec::new(),
-    contexts: Vec::new(),
-});
-
-fn registry() -> MutexGuard<'static, Registry> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static REGISTRY: Lock<Registry> = Lock::new(
+    Rank::Registry,
+    Registry {
+        process: None,
+        devices: Vec::new(),
+        contexts: Vec::new(),
+    },
+);
 
 impl Registry {
     /// The open context of the device that `selector` names.
@@ -83,12 +83,12 @@ pub fn open_profiled(selector: &str) -> Result<Arc<ClContext>, ClError> {
 /// The context that the process already has for the device, or a new one.
 fn opened(selector: &str) -> Result<Arc<DeviceContext>, ClError> {
     let parsed = DeviceSelector::parse(selector);
-    if let Some(context) = registry().opened(&parsed)? {
+    if let Some(context) = REGISTRY.lock().opened(&parsed)? {
         return Ok(context);
     }
     let _driver = lock_driver();
     // Another thread may have opened the device meanwhile.
-    if let Some(context) = registry().opened(&parsed)? {
+    if let Some(context) = REGISTRY.lock().opened(&parsed)? {
         return Ok(context);
     }
     let devices = enumerate()?;
@@ -99,7 +99,7 @@ fn opened(selector: &str) -> Result<Arc<DeviceContext>, ClError> {
     }
     let context = Arc::new(DeviceContext::new(device)?);
     gst::info!(CAT, "opened {}: {:?}", device.name, device.caps);
-    let mut registry = registry();
+    let mut registry = REGISTRY.lock();
     registry
         .contexts
         .push((device.id as usize, Arc::downgrade(&context)));

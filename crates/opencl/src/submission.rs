@@ -10,18 +10,19 @@ use std::{
 use opencl3::{
     command_queue::{enqueue_copy_buffer, enqueue_copy_buffer_rect, enqueue_nd_range_kernel},
     kernel::set_kernel_arg,
-    types::cl_mem,
+    types::{cl_event, cl_mem},
 };
 
 use super::{
-    buffer::ClBuffer,
+    buffer::{ClBuffer, unended_elsewhere},
     context::{ClContext, first_of},
     handle::{Kernel, Mem, call_error},
-    host_memory::HostMemory,
+    host_memory::{HostMemory, Pinned},
     meter::Meter,
+    order::Ordered,
     program::{Compiling, notify_compiler},
-    queue::{Event, InOrderQueue},
-    turns::Turn,
+    queue::Event,
+    sync::Guard,
 };
 use clinspect_core::{ClError, ndrange::NdRange};
 
@@ -95,8 +96,10 @@ pub struct Submission<'a> {
     waited: Vec<Arc<Event>>,
     /// Host memory that these commands read.
     host: Vec<Arc<HostMemory>>,
-    /// From the first command to the last one: commands of other threads do not come between them.
-    turn: Option<Turn>,
+    /// Pinned memory for the result.
+    pinned: Option<Pinned>,
+    /// Held from the first command to the last one: commands of other threads do not come between them.
+    order: Option<Guard<'a, Ordered>>,
 }
 
 impl ClContext {
@@ -110,7 +113,8 @@ impl ClContext {
             last: None,
             waited: Vec::new(),
             host: Vec::new(),
-            turn: None,
+            pinned: self.spare_pinned(0),
+            order: None,
         }
     }
 }
@@ -135,25 +139,22 @@ impl<'a> Submission<'a> {
         args: &[Arg],
         range: &NdRange,
     ) -> Result<(), ClError> {
-        notify_compiler(Compiling::Kernel(name));
+        if kernel.begin_launch() {
+            notify_compiler(Compiling::Kernel(name));
+        }
+        let mut ordered = self.take_order();
         for (index, arg) in args.iter().enumerate() {
             set_arg(kernel, index as u32, arg).map_err(|code| {
                 call_error("clSetKernelArg", code, format!("{name}, argument {index}"))
             })?;
         }
-        let known = self.waited.len();
-        for arg in args {
-            self.wait_for(arg)?;
-        }
-        let queue = self.queue();
-        let before = self.last.iter().chain(&self.waited[known..]);
-        let waits = self.context.wait_list(queue, before)?;
+        let waits = self.waits(&mut ordered, args)?;
         let local = range.local.as_ref().map_or(ptr::null(), |l| l.as_ptr());
         // SAFETY: the kernel bounds-checks against its arguments, or the operator fulfils what the
         // kernel's header requires. The driver keeps buffers until the command has ended, and
         // `drop` sets the last reader of host memory.
-        let event = queue
-            .enqueue(|raw| unsafe {
+        let event = (self.context.commands())
+            .enqueue(&ordered.turn, |raw| unsafe {
                 enqueue_nd_range_kernel(
                     raw,
                     kernel.raw(),
@@ -166,10 +167,7 @@ impl<'a> Submission<'a> {
                 )
             })
             .map_err(|code| self.context.failed("clEnqueueNDRangeKernel", code, name))?;
-        for arg in args {
-            self.record_use(arg, &event);
-        }
-        self.add(event);
+        self.add(ordered, args, event);
         Ok(())
     }
 
@@ -182,13 +180,8 @@ impl<'a> Submission<'a> {
         rows: usize,
     ) -> Result<(), ClError> {
         let args = [Arg::Reads(from.memory), Arg::Writes(to.memory)];
-        let known = self.waited.len();
-        for arg in &args {
-            self.wait_for(arg)?;
-        }
-        let queue = self.queue();
-        let before = self.last.iter().chain(&self.waited[known..]);
-        let waits = self.context.wait_list(queue, before)?;
+        let mut ordered = self.take_order();
+        let waits = self.waits(&mut ordered, &args)?;
         let region = [row_bytes, rows, 1];
         let (source, target) = (from.memory.mem().raw(), to.memory.mem().raw());
         let (count, list) = (waits.len() as u32, first_of(&waits));
@@ -202,8 +195,8 @@ impl<'a> Submission<'a> {
         };
         // SAFETY: the driver checks the ranges and keeps the buffers until the command has ended;
         // `drop` sets the last reader of host memory.
-        let event = queue
-            .enqueue(|raw| unsafe {
+        let event = (self.context.commands())
+            .enqueue(&ordered.turn, |raw| unsafe {
                 if is_one_run {
                     let bytes = rows.saturating_sub(1) * from.stride + row_bytes;
                     let (at, to) = (from.offset, to.offset);
@@ -226,19 +219,16 @@ impl<'a> Submission<'a> {
                 }
             })
             .map_err(|code| self.context.failed(call, code, "rows of a web"))?;
-        for arg in &args {
-            self.record_use(arg, &event);
-        }
-        self.add(event);
+        self.add(ordered, &args, event);
         Ok(())
     }
 
     /// Enqueues a fill of the first `len` bytes with zeros; `len` is a multiple of 4.
     pub fn zero(&mut self, mem: &Mem, len: usize, subject: &str) -> Result<(), ClError> {
-        self.queue();
+        let ordered = self.take_order();
         let before = self.last.as_slice();
-        let event = self.context.zero_after(mem, len, before, subject)?;
-        self.add(event);
+        let event = (self.context).zero_after(&ordered.turn, mem, len, before, subject)?;
+        self.add(ordered, &[], event);
         Ok(())
     }
 
@@ -263,10 +253,11 @@ impl<'a> Submission<'a> {
         out: &mut [u8],
         subject: &str,
     ) -> Result<(), ClError> {
-        self.queue();
-        let turn = self.turn.take();
-        let last = self.last.as_ref();
-        let read = (self.context).read_after(mem, offset, out, last, turn, subject)?;
+        let ordered = self.take_order();
+        let (last, spare, range) = (self.last.as_ref(), self.pinned.take(), [offset, out.len()]);
+        let reading = (self.context).read_after(&ordered.turn, mem, range, last, spare, subject)?;
+        drop(ordered);
+        let read = self.context.finish_read(reading, out, subject)?;
         for done in self.last.iter().chain(&self.waited) {
             done.set_done();
         }
@@ -292,10 +283,9 @@ impl<'a> Submission<'a> {
     /// # Errors
     /// The failing call; [`ClError::Input`] if there was no command.
     pub fn send(mut self) -> Result<Completion, ClError> {
-        // Kept for the flush.
-        let _turn = self.turn.take();
-        let completion = self.enqueued()?;
-        completion.context.flush(completion.context.commands())?;
+        let completion = self.completion()?;
+        let ordered = self.take_order();
+        (self.context).flush(&ordered.turn, self.context.commands())?;
         Ok(completion)
     }
 
@@ -304,6 +294,10 @@ impl<'a> Submission<'a> {
     /// # Errors
     /// [`ClError::Input`] if there was no command.
     pub fn enqueued(self) -> Result<Completion, ClError> {
+        self.completion()
+    }
+
+    fn completion(&self) -> Result<Completion, ClError> {
         let last = self.last.clone();
         let last = last.ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
         Ok(Completion {
@@ -313,49 +307,65 @@ impl<'a> Submission<'a> {
         })
     }
 
-    /// The queue, when it is this thread's turn.
-    fn queue(&mut self) -> &'a Arc<InOrderQueue> {
-        let queue = self.context.commands();
-        if self.turn.is_none() {
-            self.turn = queue.take_turn();
-        }
-        queue
+    /// The device's order, which [`Self::add`] keeps for the next command.
+    fn take_order(&mut self) -> Guard<'a, Ordered> {
+        let kept = self.order.take();
+        kept.unwrap_or_else(|| self.context.order().lock())
     }
 
-    fn wait_for(&mut self, arg: &Arg) -> Result<(), ClError> {
-        let before = match arg {
-            Arg::Reads(Memory::Buffer(buffer)) => buffer.before_read()?.into_iter().collect(),
-            Arg::Writes(Memory::Buffer(buffer)) => buffer.before_write(self.context.commands())?,
-            Arg::Writes(Memory::Host(_)) => {
-                return Err(ClError::Input(
-                    "the output frame is not in OpenCL memory".into(),
-                ));
-            }
-            _ => return Ok(()),
-        };
-        for event in before {
-            let mut known = self.waited.iter().chain(&self.last);
-            if !known.any(|known| Arc::ptr_eq(known, &event)) {
-                self.waited.push(event);
+    /// What a command with these arguments waits for.
+    fn waits(&mut self, ordered: &mut Ordered, args: &[Arg]) -> Result<Vec<cl_event>, ClError> {
+        let (context, queue) = (self.context, self.context.commands());
+        let known = self.waited.len();
+        for arg in args {
+            let before = match arg {
+                Arg::Reads(Memory::Buffer(buffer)) => {
+                    let contents = buffer.state().get(&mut ordered.key).contents()?;
+                    contents.writer().cloned().into_iter().collect()
+                }
+                Arg::Writes(Memory::Buffer(buffer)) => {
+                    let contents = buffer.state().get(&mut ordered.key).contents()?;
+                    unended_elsewhere(contents, queue)
+                }
+                Arg::Writes(Memory::Host(_)) => {
+                    return Err(ClError::Input(
+                        "the output frame is not in OpenCL memory".into(),
+                    ));
+                }
+                _ => continue,
+            };
+            for event in before {
+                let mut known = self.waited.iter().chain(&self.last);
+                if !known.any(|known| Arc::ptr_eq(known, &event)) {
+                    self.waited.push(event);
+                }
             }
         }
-        Ok(())
+        let before = self.last.iter().chain(&self.waited[known..]);
+        context.wait_list(&ordered.turn, queue, before)
     }
 
-    fn record_use(&mut self, arg: &Arg, event: &Arc<Event>) {
-        match arg {
-            Arg::Reads(Memory::Buffer(buffer)) => buffer.set_reader(event),
-            Arg::Writes(Memory::Buffer(buffer)) => buffer.set_writer(event),
-            Arg::Reads(Memory::Host(host))
-                if !self.host.iter().any(|known| Arc::ptr_eq(known, host)) =>
-            {
-                self.host.push((*host).clone());
+    /// Records a command that was enqueued, and keeps the order for the next one.
+    fn add(&mut self, mut ordered: Guard<'a, Ordered>, args: &[Arg], event: Arc<Event>) {
+        for arg in args {
+            match arg {
+                Arg::Reads(Memory::Buffer(buffer)) => {
+                    let state = buffer.state().get(&mut ordered.key);
+                    state.set_reader(event.clone());
+                }
+                Arg::Writes(Memory::Buffer(buffer)) => {
+                    let state = buffer.state().get(&mut ordered.key);
+                    state.set_writer(event.clone());
+                }
+                Arg::Reads(Memory::Host(host))
+                    if !self.host.iter().any(|known| Arc::ptr_eq(known, host)) =>
+                {
+                    self.host.push((*host).clone());
+                }
+                _ => {}
             }
-            _ => {}
         }
-    }
-
-    fn add(&mut self, event: Arc<Event>) {
+        self.order = Some(ordered);
         self.first.get_or_insert_with(|| event.clone());
         self.last = Some(event);
     }
@@ -363,8 +373,11 @@ impl<'a> Submission<'a> {
 
 impl Drop for Submission<'_> {
     fn drop(&mut self) {
-        // The rest needs no turn.
-        drop(self.turn.take());
+        // The rest is not part of the order.
+        drop(self.order.take());
+        if let Some(pinned) = self.pinned.take() {
+            self.context.keep_pinned(pinned);
+        }
         let Some(last) = self.last.take() else {
             return;
         };

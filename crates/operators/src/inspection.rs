@@ -165,16 +165,15 @@ pub struct Finished {
 ///
 /// [`Inspection::mark`] is [`Self::look`], [`Self::submit`], a read of [`Self::counters`], and [`Self::finish`].
 pub trait Submitted: Inspection {
-    /// Finds out how to read the frame, and waits if that takes a look at it. `leader` has looked at the frame's luma, which
-    /// decides where the frame lies.
+    /// Gets ready for [`Self::submit`]: sends the device what has changed since the last frame, and finds out how to read
+    /// the frame, which may take a look at it. `leader` has looked at the frame's luma, which decides where the frame lies.
     ///
     /// # Errors
     /// The failing call.
-    fn look(&mut self, _subject: Subject, _leader: Option<&Self>) -> Result<(), ClError> {
-        Ok(())
-    }
+    fn look(&mut self, subject: Subject, leader: Option<&Self>) -> Result<(), ClError>;
 
-    /// Enqueues the marks of a frame.
+    /// Enqueues the marks of a frame. Makes no call that waits for the device, because the submission holds the device's
+    /// order.
     ///
     /// # Errors
     /// The failing call.

@@ -245,13 +245,16 @@ impl Lists for PitchThreshold {
 }
 
 impl Submitted for PitchThreshold {
+    fn look(&mut self, subject: Subject, _leader: Option<&Self>) -> Result<(), ClError> {
+        self.take(&subject.window)
+    }
+
     fn submit<'a>(
         &'a mut self,
         Subject { frame, window, .. }: Subject<'a>,
         (mask, mask_offset): PackedMask<'a>,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        self.take(&window)?;
         if let Some(images) = &mut self.images {
             images.update(frame, submission)?;
         }
@@ -488,6 +491,7 @@ impl PitchThreshold {
         let packed = self.packed.clone();
         let mask = packed_mask(target, &packed)
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
+        self.look(subject, None)?;
         let context = self.context.clone();
         let judged_bytes = self.width * window.rows * self.sample.bytes();
         let mut submission = context.submit(meter, judged_bytes);

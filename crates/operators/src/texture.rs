@@ -616,6 +616,7 @@ impl Texture {
         let packed = self.packed.clone();
         let mask = packed_mask(target, &packed)
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
+        self.look(subject, None)?;
         let context = self.context.clone();
         let processed = self.width * window.height * self.sample_bytes;
         let mut submission = context.submit(meter, processed);
@@ -752,13 +753,16 @@ impl Lists for Texture {
 }
 
 impl Submitted for Texture {
+    fn look(&mut self, subject: Subject, _leader: Option<&Self>) -> Result<(), ClError> {
+        self.take(&subject.window)
+    }
+
     fn submit<'a>(
         &'a mut self,
-        Subject { frame, window, .. }: Subject<'a>,
+        Subject { frame, .. }: Subject<'a>,
         (mask, mask_offset): PackedMask<'a>,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        self.take(&window)?;
         let mask = Memory::Buffer(mask);
         let is_judging = self.is_judging();
         let contrast = self.contrast_in_use();

@@ -11,7 +11,8 @@ use std::{
 
 use super::copiers::{Copiers, Piece};
 use crate::{
-    Access, ClBuffer, ClContext, HostBytes, Meter, buffer::Writes, handle::CAT, queue::Event,
+    ClBuffer, ClContext, HostBytes, Meter, buffer::Writes, handle::CAT, host_memory::Pinned,
+    queue::Event,
 };
 use clinspect_core::ClError;
 
@@ -98,19 +99,13 @@ impl Drop for Source {
     }
 }
 
-/// Pinned memory of ours, which stays mapped.
+/// Pinned memory through which other memory is uploaded.
 #[derive(Debug)]
 struct Staging {
-    buffer: Arc<ClBuffer>,
-    pointer: *mut u8,
+    memory: Pinned,
     /// The last upload that reads the memory.
     last: Option<Arc<Event>>,
 }
-
-// SAFETY: the pointer is the mapping of `buffer`, which nobody else uses.
-unsafe impl Send for Staging {}
-// SAFETY: as above; the memory is written only through `&mut`.
-unsafe impl Sync for Staging {}
 
 /// Uploads frames of one importer.
 #[derive(Debug)]
@@ -219,7 +214,7 @@ impl Uploader {
     ) -> Result<(), ClError> {
         let total: usize = spans.iter().map(|span| span.len).sum();
         let mut staging = self.staging(total)?;
-        let mut to = staging.pointer;
+        let mut to = staging.memory.address().0;
         let mut pieces = Vec::new();
         let mut starts = Vec::new();
         for span in spans {
@@ -249,26 +244,18 @@ impl Uploader {
 
     /// Pinned memory of at least `size` bytes that no upload reads any more.
     fn staging(&mut self, size: usize) -> Result<Staging, ClError> {
-        if let Some(staging) = &self.staging
-            && let Some(last) = &staging.last
-        {
-            self.context.wait_for_end(last)?;
-        }
-        match self.staging.take() {
-            Some(staging) if staging.buffer.size() >= size => Ok(staging),
-            _ => {
-                let buffer = ClBuffer::new(&self.context, size, &Meter::new(false))?;
-                let pointer = buffer.map(Access {
-                    read: false,
-                    write: true,
-                })?;
-                Ok(Staging {
-                    buffer: Arc::new(buffer),
-                    pointer,
-                    last: None,
-                })
+        if let Some(staging) = self.staging.take() {
+            if let Some(last) = &staging.last {
+                self.context.wait_for_end(last)?;
+            }
+            if staging.memory.len() >= size {
+                return Ok(staging);
             }
         }
+        Ok(Staging {
+            memory: Pinned::new(&self.context, self.context.uploads(), size)?,
+            last: None,
+        })
     }
 }
 
