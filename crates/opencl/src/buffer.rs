@@ -19,7 +19,7 @@ use opencl3::{
 use super::{
     context::{ClContext, first_of},
     handle::{CAT, Mem, release},
-    host_memory::Pinned,
+    memory::Pinned,
     meter::Meter,
     order::{
         self, Access, Address, BufferState, Command, Contents, Owned, Transfers, Turn, Unmapped,

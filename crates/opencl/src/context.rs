@@ -1,4 +1,7 @@
 //! A device in use: what all elements on it share, and what each has for itself.
+//!
+//! There is one context a device in a process. The registry holds weak references: a context lives as long as an element, a
+//! memory or a pool uses it. So nothing is left to release at process exit, when drivers may be unloaded already.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -6,7 +9,7 @@ use std::{
     ops::{Deref, RangeInclusive},
     ptr,
     sync::{
-        Arc, OnceLock,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -21,12 +24,13 @@ use opencl3::{
 
 use super::{
     cache::Cache,
-    device::{DeviceInfo, lock_driver},
+    device::{DeviceInfo, choose, enumerate, lock_driver, not_found},
     handle::{CAT, Context, Kernel, Queue, call_error},
-    host_memory::Pinned,
+    memory::Pinned,
     meter::Meter,
     order::{Order, Turn},
     pins::Pins,
+    pocl,
     program::{
         Compiling, Program, ProgramSource, check_compiler_allowed, is_beside_frames,
         notify_compiler,
@@ -34,7 +38,7 @@ use super::{
     queue::{Event, InOrderQueue, Status},
     sync::{Lock, Rank},
 };
-use clinspect_core::{ClError, device_caps::DeviceCaps};
+use clinspect_core::{ClError, device_caps::DeviceCaps, selector::DeviceSelector};
 
 /// The host polls for the end of kernels that process this many bytes. For shorter kernels the yields disturb PoCL's
 /// threads; for longer ones the time to wake the host matters little (docs/adr/0018).
@@ -56,8 +60,9 @@ pub struct DeviceContext {
     // Fields are dropped in this order: queues and programs before their context.
     /// The latest commands of all elements; they show whether the device makes progress.
     recent: Lock<VecDeque<Arc<Event>>>,
-    /// The one queue of a device that shares the host's memory: its order divides the device fairly.
-    queue: Option<Arc<InOrderQueue>>,
+    /// A device that shares the host's memory has this queue alone: its order divides the device fairly. On others it holds
+    /// the maps of new pinned memory, which wait for nothing.
+    queue: Arc<InOrderQueue>,
     order: Arc<Order>,
     programs: Lock<Programs>,
     context: Context,
@@ -85,10 +90,11 @@ impl DeviceContext {
         let context = create_context(&[device.id], ptr::null(), None, ptr::null_mut())
             .map(Context::new)
             .map_err(|code| call_error("clCreateContext", code, &device.name))?;
-        let mut opened = Self {
-            recent: Lock::new(Rank::Value, VecDeque::new()),
-            queue: None,
-            order: Arc::new(Order::new()),
+        let order = Arc::new(Order::new());
+        Ok(Self {
+            recent: Lock::default(),
+            queue: new_queue(&context, device, &order, device.caps.shares_host_memory)?,
+            order,
             programs: Lock::new(Rank::Programs, Programs::default()),
             context,
             device: device.clone(),
@@ -97,11 +103,7 @@ impl DeviceContext {
             is_stalled: AtomicBool::new(false),
             ended: AtomicU64::new(0),
             pins: Arc::default(),
-        };
-        if device.caps.shares_host_memory {
-            opened.queue = Some(opened.new_queue(true)?);
-        }
-        Ok(opened)
+        })
     }
 
     /// The owner of the order of all commands on the device.
@@ -109,21 +111,9 @@ impl DeviceContext {
         &self.order
     }
 
-    /// A new queue. `profiled`: the device takes the times of its commands, which makes each command of NVIDIA's
-    /// driver a third slower.
-    ///
-    /// # Errors
-    /// The error of `clCreateCommandQueue`.
-    pub(super) fn new_queue(&self, profiled: bool) -> Result<Arc<InOrderQueue>, ClError> {
-        let flags = if profiled {
-            CL_QUEUE_PROFILING_ENABLE
-        } else {
-            0
-        };
-        // SAFETY: both handles are valid; a queue keeps its own reference to the context.
-        let queue = unsafe { create_command_queue(self.context.raw(), self.device.id, flags) }
-            .map_err(|code| call_error("clCreateCommandQueue", code, &self.device.name))?;
-        Ok(Arc::new(InOrderQueue::new(Queue::new(queue), &self.order)))
+    /// See the field `queue`.
+    pub(super) fn common_queue(&self) -> &Arc<InOrderQueue> {
+        &self.queue
     }
 
     pub(super) fn info(&self) -> &DeviceInfo {
@@ -315,6 +305,28 @@ impl DeviceContext {
     }
 }
 
+/// A new queue. `profiled`: the device takes the times of its commands, which makes each command of NVIDIA's driver a third
+/// slower.
+///
+/// # Errors
+/// The error of `clCreateCommandQueue`.
+fn new_queue(
+    context: &Context,
+    device: &DeviceInfo,
+    order: &Arc<Order>,
+    profiled: bool,
+) -> Result<Arc<InOrderQueue>, ClError> {
+    let flags = if profiled {
+        CL_QUEUE_PROFILING_ENABLE
+    } else {
+        0
+    };
+    // SAFETY: both handles are valid; a queue keeps its own reference to the context.
+    let queue = unsafe { create_command_queue(context.raw(), device.id, flags) }
+        .map_err(|code| call_error("clCreateCommandQueue", code, &device.name))?;
+    Ok(Arc::new(InOrderQueue::new(Queue::new(queue), order)))
+}
+
 /// A device in use by one element: what all elements on the device share, and the element's queues.
 ///
 /// On a device with memory of its own each element has two in-order queues, so that a frame crosses the bus while the
@@ -344,9 +356,11 @@ impl ClContext {
     /// # Errors
     /// The error of `clCreateCommandQueue`.
     pub(super) fn new(device: Arc<DeviceContext>, profiled: bool) -> Result<Self, ClError> {
-        let (commands, uploads) = match &device.queue {
-            Some(queue) => (queue.clone(), queue.clone()),
-            None => (device.new_queue(profiled)?, device.new_queue(profiled)?),
+        let new = || new_queue(&device.context, &device.device, &device.order, profiled);
+        let (commands, uploads) = if device.caps().shares_host_memory {
+            (device.queue.clone(), device.queue.clone())
+        } else {
+            (new()?, new()?)
         };
         Ok(Self {
             pinned: Lock::default(),
@@ -540,6 +554,97 @@ pub(super) fn first_of(events: &[cl_event]) -> *const cl_event {
     } else {
         events.as_ptr()
     }
+}
+
+struct Registry {
+    /// The process that first used OpenCL; drivers do not survive a fork.
+    process: Option<u32>,
+    /// The devices found last; valid while a context lives.
+    devices: Vec<DeviceInfo>,
+    /// Contexts and the ids of their devices.
+    contexts: Vec<(usize, Weak<DeviceContext>)>,
+}
+
+/// Never locked during a driver call, except to release a context.
+static REGISTRY: Lock<Registry> = Lock::new(
+    Rank::Registry,
+    Registry {
+        process: None,
+        devices: Vec::new(),
+        contexts: Vec::new(),
+    },
+);
+
+impl Registry {
+    /// The open context of the device that `selector` names.
+    ///
+    /// # Errors
+    /// OpenCL was used before this process was forked.
+    fn opened(&mut self, selector: &DeviceSelector) -> Result<Option<Arc<DeviceContext>>, ClError> {
+        let process = std::process::id();
+        if *self.process.get_or_insert(process) != process {
+            return Err(ClError::Unavailable(
+                "OpenCL was used before this process was forked, and drivers do not survive a \
+                 fork: start the pipeline in a process of its own (spawn instead of fork)"
+                    .into(),
+            ));
+        }
+        // Frames in use elsewhere may keep the context of a failed device alive.
+        self.contexts
+            .retain(|(_, context)| context.upgrade().is_some_and(|c| !c.has_failed()));
+        if self.contexts.is_empty() {
+            self.devices.clear();
+        }
+        let Some(index) = choose(selector, &self.devices) else {
+            return Ok(None);
+        };
+        let id = self.devices[index].id as usize;
+        let known = self.contexts.iter().find(|(known, _)| *known == id);
+        Ok(known.and_then(|(_, context)| context.upgrade()))
+    }
+}
+
+/// Opens the device that `selector` names for an element. All elements on a device share its context.
+///
+/// # Errors
+/// [`ClError::Unavailable`] if there is no such device; otherwise the failing OpenCL call.
+pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
+    ClContext::new(opened(selector)?, false).map(Arc::new)
+}
+
+/// Like [`open`]; the device takes the times of the element's commands, for a [`Meter`](super::Meter) that measures.
+///
+/// # Errors
+/// See [`open`].
+pub fn open_profiled(selector: &str) -> Result<Arc<ClContext>, ClError> {
+    ClContext::new(opened(selector)?, true).map(Arc::new)
+}
+
+/// The context that the process already has for the device, or a new one.
+fn opened(selector: &str) -> Result<Arc<DeviceContext>, ClError> {
+    let parsed = DeviceSelector::parse(selector);
+    if let Some(context) = REGISTRY.lock().opened(&parsed)? {
+        return Ok(context);
+    }
+    let _driver = lock_driver();
+    // Another thread may have opened the device meanwhile.
+    if let Some(context) = REGISTRY.lock().opened(&parsed)? {
+        return Ok(context);
+    }
+    let devices = enumerate()?;
+    let index = choose(&parsed, &devices).ok_or_else(|| not_found(selector, &devices))?;
+    let device = &devices[index];
+    if device.is_pocl {
+        pocl::check_cache()?;
+    }
+    let context = Arc::new(DeviceContext::new(device)?);
+    gst::info!(CAT, "opened {}: {:?}", device.name, device.caps);
+    let mut registry = REGISTRY.lock();
+    registry
+        .contexts
+        .push((device.id as usize, Arc::downgrade(&context)));
+    registry.devices = devices;
+    Ok(context)
 }
 
 #[cfg(test)]

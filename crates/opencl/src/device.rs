@@ -1,4 +1,4 @@
-//! Enumerates devices.
+//! The devices, and which one a user means.
 
 use std::cmp::Reverse;
 
@@ -21,11 +21,11 @@ use opencl3::{
 
 use super::{
     handle::{CAT, call_error},
+    pocl,
     sync::{Guard, Lock, Rank},
-    workers,
 };
 use clinspect_core::ClError;
-use clinspect_core::device_caps::DeviceCaps;
+use clinspect_core::{device_caps::DeviceCaps, selector::DeviceSelector};
 
 /// libOpenCL could not be loaded (cl3's own code).
 const NO_LIBRARY: i32 = -2000;
@@ -120,7 +120,7 @@ impl DeviceInfo {
 
     /// Whether each processor of this process has a thread of PoCL for this device.
     pub(super) fn has_pinned_workers(&self) -> bool {
-        self.is_pocl && !self.runs_inline() && workers::are_pinned()
+        self.is_pocl && !self.runs_inline() && pocl::has_pinned_threads()
     }
 }
 
@@ -162,7 +162,7 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
         let is_pocl = platform_name.contains(POCL);
         let get_ids = || get_device_ids(platform, CL_DEVICE_TYPE_ALL);
         let ids = if is_pocl {
-            workers::pinned(get_ids)
+            pocl::with_pinned_threads(get_ids)
         } else {
             get_ids()
         };
@@ -284,4 +284,47 @@ fn has_dot4(id: cl_device_id) -> bool {
         number(CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV),
     );
     matches!(version, (Some(major), Some(minor)) if (major, minor) >= (6, 1))
+}
+
+/// Every usable device, in the order that `gpu:N` and `cpu:N` count them.
+///
+/// # Errors
+/// [`ClError::Unavailable`] with what to install if there is no device.
+pub fn devices() -> Result<Vec<DeviceInfo>, ClError> {
+    let _driver = lock_driver();
+    enumerate()
+}
+
+/// The value of the property `device` that selects each device: gpu:N, cpu:N, or the name of a device
+/// that is neither.
+pub fn selectors(devices: &[DeviceInfo]) -> Vec<String> {
+    let (mut gpus, mut cpus) = (0.., 0..);
+    let mut number = |device: &DeviceInfo| match (device.is_gpu, device.caps.is_cpu) {
+        (true, _) => gpus.next().map(|n| format!("gpu:{n}")),
+        (_, true) => cpus.next().map(|n| format!("cpu:{n}")),
+        _ => None,
+    };
+    let selector = |device: &DeviceInfo| number(device).unwrap_or_else(|| device.name.clone());
+    devices.iter().map(selector).collect()
+}
+
+pub(super) fn choose(selector: &DeviceSelector, devices: &[DeviceInfo]) -> Option<usize> {
+    let list: Vec<(String, bool, bool)> = devices
+        .iter()
+        .map(|d| (d.name.clone(), d.is_gpu, d.caps.is_cpu))
+        .collect();
+    selector.choose(&list)
+}
+
+pub(super) fn not_found(selector: &str, devices: &[DeviceInfo]) -> ClError {
+    let listed = selectors(devices).into_iter().zip(devices);
+    let names: Vec<String> = listed
+        .map(|(selector, device)| format!("{selector} ({})", device.name))
+        .collect();
+    ClError::Unavailable(format!(
+        "no OpenCL device matches device={selector}; available: {}. Set device (or CLINSPECT_DEVICE, \
+         its default) to auto, to one of these or to part of a name; if a GPU is missing, install its \
+         OpenCL driver",
+        names.join(", ")
+    ))
 }

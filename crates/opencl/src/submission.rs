@@ -17,7 +17,7 @@ use super::{
     buffer::{ClBuffer, unended_elsewhere},
     context::{ClContext, first_of},
     handle::{Kernel, Mem, call_error},
-    host_memory::{HostMemory, Pinned},
+    memory::{HostMemory, Pinned},
     meter::Meter,
     order::Ordered,
     program::{Compiling, notify_compiler},

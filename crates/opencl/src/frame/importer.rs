@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Carrier, ClFrame, Plane, PlaneMemory, WebRows,
-    carrier::advice_on_packed,
-    layout_of,
+    Carrier, ClFrame, Plane, PlaneMemory, WebRows, advice_on_packed, layout_of,
     upload::{Mapped, Span, Uploader},
 };
 use crate::{ClContext, Completion, HostMemory, Meter, Taken, buffer_of};

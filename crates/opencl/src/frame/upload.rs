@@ -11,7 +11,7 @@ use std::{
 
 use super::copiers::{Copiers, Piece};
 use crate::{
-    ClBuffer, ClContext, HostBytes, Meter, buffer::Writes, handle::CAT, host_memory::Pinned,
+    ClBuffer, ClContext, HostBytes, Meter, buffer::Writes, handle::CAT, memory::Pinned,
     queue::Event,
 };
 use clinspect_core::ClError;

@@ -1,17 +1,27 @@
-//! The cache of PoCL, the CPU driver.
+//! What the CPU driver PoCL needs: whole files in its cache, and a processor for each of its threads.
 //!
-//! PoCL loads compiled kernels from its cache without a check, and a truncated file ends the process
+//! **The cache.** PoCL loads compiled kernels from its cache without a check, and a truncated file ends the process
 //! inside the driver. PoCL 3.1 to 6.0 flush the bitcode of a program to the disk before they give it
 //! its name, but not the machine code of a kernel: a power cut, or a full disk, may leave such a file
 //! empty or short. So the files are checked before PoCL reads them, and truncated ones are removed:
 //! PoCL compiles them again. The check only reads headers.
+//!
+//! **The threads**, on a machine with two processors.
+//! PoCL has a thread per processor and wakes them all for each kernel. Linux often queues two of them on one
+//! processor, and does not move them while they sleep more often than its migration cost (0.5 ms): a kernel of
+//! a millisecond then takes twice as long on two processors. PoCL has a setting for this, `POCL_AFFINITY`. It is an
+//! environment variable, which a library must not set while other threads run, and with it PoCL ignores which
+//! processors the process may use. If the user sets it, the threads stay as PoCL made them.
 
 use std::{
     env,
+    ffi::{CStr, c_char},
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom},
+    mem,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
 };
@@ -32,7 +42,7 @@ const PUBLIC: &str = "/tmp/pocl/kcache";
 const OTHERS_WRITE: u32 = 0o002;
 
 /// PoCL's cache folder, by PoCL's own rules.
-pub fn folder() -> PathBuf {
+pub fn cache_folder() -> PathBuf {
     if let Some(folder) = env::var_os("POCL_CACHE_DIR") {
         return folder.into();
     }
@@ -49,8 +59,8 @@ pub fn folder() -> PathBuf {
 ///
 /// # Errors
 /// [`ClError::Unavailable`] with the file or folder and what to do.
-pub fn check() -> Result<(), ClError> {
-    let folder = folder();
+pub fn check_cache() -> Result<(), ClError> {
+    let folder = cache_folder();
     if let Some(place) = foreign(&folder) {
         return Err(ClError::Unavailable(format!(
             "another user can put code into PoCL's cache, because {} is not writable by you alone; set \
@@ -218,6 +228,108 @@ fn is_whole_bitcode(file: &mut (impl Read + Seek)) -> io::Result<bool> {
     }
     // A file with only the magic is not a module.
     Ok(at == end && at > BITCODE_MAGIC.len() as u64)
+}
+
+/// The name by which PoCL's threads are found: a new thread has the name of the thread that made it.
+const MARK: &CStr = c"pocl-worker";
+
+/// Processors up to which threads are pinned.
+const MOST_PROCESSORS: usize = 2;
+
+/// Whether PoCL's threads are pinned, one to each processor.
+static ARE_PINNED: AtomicBool = AtomicBool::new(false);
+
+/// Whether each processor that this process may use has a thread of PoCL, and only one.
+pub(super) fn has_pinned_threads() -> bool {
+    ARE_PINNED.load(Relaxed)
+}
+
+/// Runs `initialise`, which makes PoCL's worker threads, and pins these threads. The caller holds
+/// [`super::device::lock_driver`].
+pub(super) fn with_pinned_threads<T>(initialise: impl FnOnce() -> T) -> T {
+    if env::var_os("POCL_AFFINITY").is_some() {
+        return initialise();
+    }
+    let own = name();
+    rename(MARK);
+    let result = initialise();
+    // The system ends the name with a NUL byte.
+    if let Ok(own) = CStr::from_bytes_until_nul(&own) {
+        rename(own);
+    }
+    pin(&marked());
+    result
+}
+
+/// The name of this thread.
+fn name() -> [u8; 16] {
+    let mut name = [0; 16];
+    // SAFETY: the call writes at most 16 bytes.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr().cast::<c_char>()) };
+    name
+}
+
+/// Names this thread.
+fn rename(name: &CStr) {
+    // SAFETY: the call reads up to the NUL byte.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// The marked threads, in the order in which they were made.
+fn marked() -> Vec<libc::pid_t> {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let mut threads: Vec<libc::pid_t> = tasks
+        .flatten()
+        .filter(|task| {
+            let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            name.trim_end().as_bytes() == MARK.to_bytes()
+        })
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .collect();
+    threads.sort_unstable();
+    threads
+}
+
+/// Pins each thread to a processor that the process may use.
+fn pin(threads: &[libc::pid_t]) {
+    let processors = processors();
+    // With more processors Linux finds an idle one for most threads (docs/adr/0012).
+    if processors.len() > MOST_PROCESSORS || threads.len() != processors.len() {
+        return;
+    }
+    let mut are_pinned = true;
+    for (&thread, &processor) in threads.iter().zip(&processors) {
+        // SAFETY: a set of bits, for which zero is valid.
+        let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+        // SAFETY: `processor` was found in such a set, so it lies within.
+        unsafe { libc::CPU_SET(processor, &mut set) };
+        // SAFETY: the set is read during the call only; an unknown thread is an error.
+        let result = unsafe { libc::sched_setaffinity(thread, size_of_val(&set), &raw const set) };
+        if result != 0 {
+            gst::debug!(CAT, "PoCL's thread {thread} stays unpinned");
+            are_pinned = false;
+        }
+    }
+    ARE_PINNED.store(are_pinned, Relaxed);
+    gst::debug!(
+        CAT,
+        "{} threads of PoCL on processors {processors:?}",
+        threads.len()
+    );
+}
+
+/// The processors that this thread may use.
+fn processors() -> Vec<usize> {
+    // SAFETY: a set of bits, for which zero is valid.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    // SAFETY: the call writes at most the set's size.
+    if unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) } != 0 {
+        return Vec::new();
+    }
+    // SAFETY: the numbers lie within the set.
+    (0..8 * size_of_val(&set))
+        .filter(|&n| unsafe { libc::CPU_ISSET(n, &set) })
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,681 @@
+//! Memory of the device and of the host, and transfers of small results and settings.
+
+use std::{
+    ffi::c_void,
+    fmt::Debug,
+    mem::{ManuallyDrop, size_of},
+    ptr::{self, NonNull},
+    slice,
+    sync::Arc,
+    time::Duration,
+};
+
+use opencl3::{
+    command_queue::{
+        enqueue_fill_buffer, enqueue_map_buffer, enqueue_read_buffer, enqueue_unmap_mem_object,
+        enqueue_write_buffer,
+    },
+    memory::{
+        CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_ONLY,
+        CL_MEM_READ_WRITE, CL_MEM_SVM_FINE_GRAIN_BUFFER, CL_MEM_USE_HOST_PTR, CL_R,
+        CL_UNSIGNED_INT8, cl_image_desc, cl_image_format, create_buffer, create_image, svm_alloc,
+        svm_free,
+    },
+    types::{CL_FALSE, cl_mem},
+};
+
+use super::{
+    context::{ClContext, DeviceContext, first_of},
+    handle::{CAT, Mem, call_error, release},
+    order::{Address, Turn},
+    queue::{Event, InOrderQueue},
+    submission::Submission,
+    sync::{Lock, Rank},
+};
+use clinspect_core::ClError;
+
+/// Pinned memory for small results and settings: the histograms of a colour frame fit.
+const PINNED_BYTES: usize = 4096;
+/// Larger pinned memory is not kept for the next transfer.
+const MOST_PINNED_BYTES: usize = 1 << 20;
+
+/// A transfer between the device and pinned memory that was enqueued.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    command: Arc<Event>,
+    pinned: Pinned,
+}
+
+impl DeviceContext {
+    /// A memory object of `size` bytes; with `CL_MEM_USE_HOST_PTR` in `flags`, the bytes at `host`, which the caller
+    /// keeps for longer than the object.
+    pub(super) fn create_buffer(
+        &self,
+        flags: u64,
+        size: usize,
+        host: *mut c_void,
+    ) -> Result<Mem, ClError> {
+        let limit = self.caps().max_allocation;
+        if size as u64 > limit {
+            return Err(ClError::Refused(format!(
+                "{size} bytes are over the {limit} that {} allows for one buffer: send smaller frames, \
+                 or set device to another one",
+                self.device_name()
+            )));
+        }
+        // SAFETY: `host` is null, or the caller keeps the bytes for longer than the memory object.
+        unsafe { create_buffer(self.raw_context(), flags, size, host) }
+            .map(Mem::new)
+            .map_err(|code| call_error("clCreateBuffer", code, format!("{size} bytes")))
+    }
+}
+
+impl ClContext {
+    /// Memory that only the device uses: tables, weights, intermediate results.
+    ///
+    /// # Errors
+    /// The device is out of memory, or `size` exceeds its limit.
+    pub fn device_memory(&self, size: usize) -> Result<Mem, ClError> {
+        self.create_buffer(CL_MEM_READ_WRITE, size.max(1), ptr::null_mut())
+    }
+
+    /// Pinned memory that no transfer uses now, if there is some for `len` bytes.
+    pub(super) fn spare_pinned(&self, len: usize) -> Option<Pinned> {
+        let mut spare = self.pinned().lock();
+        let fitting = spare.iter().position(|pinned| pinned.len() >= len)?;
+        Some(spare.swap_remove(fitting))
+    }
+
+    /// Keeps pinned memory for the next transfer.
+    pub(super) fn keep_pinned(&self, pinned: Pinned) {
+        if pinned.len() <= MOST_PINNED_BYTES {
+            self.pinned().lock().push(pinned);
+        }
+    }
+
+    /// `spare` if it holds `len` bytes, else new memory for later commands of [`Self::commands`].
+    fn pinned_for(
+        &self,
+        turn: &Turn,
+        spare: Option<Pinned>,
+        len: usize,
+    ) -> Result<Pinned, ClError> {
+        match spare {
+            Some(pinned) if pinned.len() >= len => Ok(pinned),
+            _ => {
+                let len = len.max(PINNED_BYTES);
+                Pinned::enqueued(self, turn, self.commands(), len).map(|(pinned, _)| pinned)
+            }
+        }
+    }
+
+    /// Reads `out.len()` bytes from `offset`, and waits for the read and for all commands before
+    /// it.
+    pub fn read(
+        &self,
+        mem: &Mem,
+        offset: usize,
+        out: &mut [u8],
+        subject: &str,
+    ) -> Result<(), ClError> {
+        let spare = self.spare_pinned(out.len());
+        let range = [offset, out.len()];
+        let reading =
+            self.read_after(&self.order().lock().turn, mem, range, None, spare, subject)?;
+        self.finish_read(reading, out, subject).map(drop)
+    }
+
+    /// Enqueues a read of `len` bytes from `offset`, and hands it to the device; a failure of `before` fails the read.
+    pub(super) fn read_after(
+        &self,
+        turn: &Turn,
+        mem: &Mem,
+        [offset, len]: [usize; 2],
+        before: Option<&Arc<Event>>,
+        spare: Option<Pinned>,
+        subject: &str,
+    ) -> Result<Transfer, ClError> {
+        let queue = self.commands();
+        let pinned = self.pinned_for(turn, spare, len)?;
+        let waits = self.wait_list(turn, queue, before.into_iter())?;
+        // SAFETY: the driver checks the range against the buffer, and `Transfer` keeps the pinned memory, which has `len`
+        // bytes, until the command has ended.
+        let command = queue.enqueue(turn, |raw| unsafe {
+            enqueue_read_buffer(
+                raw,
+                mem.raw(),
+                CL_FALSE,
+                offset,
+                len,
+                pinned.address().0.cast(),
+                waits.len() as u32,
+                first_of(&waits),
+            )
+        });
+        let command = command.map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))?;
+        let transfer = Transfer { command, pinned };
+        self.flush(turn, queue)?;
+        Ok(transfer)
+    }
+
+    /// Waits for a read, and copies what was read to `out`. Returns the command.
+    pub(super) fn finish_read(
+        &self,
+        reading: Transfer,
+        out: &mut [u8],
+        subject: &str,
+    ) -> Result<Arc<Event>, ClError> {
+        let Transfer { command, pinned } = reading;
+        self.wait(&command, subject)?;
+        pinned.copy_to(out);
+        self.keep_pinned(pinned);
+        Ok(command)
+    }
+
+    /// Writes bytes at `offset`, and waits until the device has them.
+    pub fn write(
+        &self,
+        mem: &Mem,
+        offset: usize,
+        data: &[u8],
+        subject: &str,
+    ) -> Result<(), ClError> {
+        self.write_by(data, subject, |pinned| {
+            let ordered = self.order().lock();
+            self.write_after(
+                &ordered.turn,
+                mem,
+                [offset, data.len()],
+                pinned,
+                &[],
+                subject,
+            )
+        })
+    }
+
+    /// Copies bytes to pinned memory, lets `enqueue` write them from there, and waits.
+    pub(super) fn write_by(
+        &self,
+        data: &[u8],
+        subject: &str,
+        enqueue: impl FnOnce(&Pinned) -> Result<Arc<Event>, ClError>,
+    ) -> Result<(), ClError> {
+        let len = data.len();
+        let mut pinned = match self.spare_pinned(len) {
+            Some(pinned) => pinned,
+            None => Pinned::new(self, self.commands(), len.max(PINNED_BYTES))?,
+        };
+        pinned.copy_from(data);
+        let command = enqueue(&pinned)?;
+        self.wait(&command, subject)?;
+        self.keep_pinned(pinned);
+        Ok(())
+    }
+
+    /// Enqueues a write of the first `len` bytes of `pinned` to `offset`, after `before`.
+    pub(super) fn write_after(
+        &self,
+        turn: &Turn,
+        mem: &Mem,
+        [offset, len]: [usize; 2],
+        pinned: &Pinned,
+        before: &[Arc<Event>],
+        subject: &str,
+    ) -> Result<Arc<Event>, ClError> {
+        let queue = self.commands();
+        let waits = self.wait_list(turn, queue, before.iter())?;
+        // SAFETY: the driver checks the range in the buffer; the caller keeps the pinned memory until the command has
+        // ended.
+        let command = queue.enqueue(turn, |raw| unsafe {
+            enqueue_write_buffer(
+                raw,
+                mem.raw(),
+                CL_FALSE,
+                offset,
+                len.min(pinned.len()),
+                pinned.address().0.cast(),
+                waits.len() as u32,
+                first_of(&waits),
+            )
+        });
+        command.map_err(|code| self.failed("clEnqueueWriteBuffer", code, subject))
+    }
+
+    /// Fills the first `len` bytes with zeros, and waits; `len` is a multiple of 4.
+    pub fn zero(&self, mem: &Mem, len: usize, subject: &str) -> Result<(), ClError> {
+        let zeroed = self.zero_after(&self.order().lock().turn, mem, len, &[], subject)?;
+        self.wait(&zeroed, subject)
+    }
+
+    /// Enqueues the fill with zeros, after `before`.
+    pub(super) fn zero_after(
+        &self,
+        turn: &Turn,
+        mem: &Mem,
+        len: usize,
+        before: &[Arc<Event>],
+        subject: &str,
+    ) -> Result<Arc<Event>, ClError> {
+        let queue = self.commands();
+        let waits = self.wait_list(turn, queue, before.iter())?;
+        let zero = 0_u32;
+        // SAFETY: the pattern is copied during the call; the driver checks the range.
+        queue
+            .enqueue(turn, |raw| unsafe {
+                enqueue_fill_buffer(
+                    raw,
+                    mem.raw(),
+                    (&raw const zero).cast(),
+                    size_of::<u32>(),
+                    0,
+                    len,
+                    waits.len() as u32,
+                    first_of(&waits),
+                )
+            })
+            .map_err(|code| self.failed("clEnqueueFillBuffer", code, subject))
+    }
+}
+
+/// An image of one 8-bit channel; a packed format is `width × components` wide.
+#[derive(Debug)]
+pub struct ClImage {
+    mem: Mem,
+    width: usize,
+    height: usize,
+}
+
+impl ClImage {
+    /// Allocates an image of `width` × `height` samples.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] if the device has no images or only smaller ones.
+    pub fn new(context: &ClContext, width: usize, height: usize) -> Result<Self, ClError> {
+        let caps = context.caps();
+        if !caps.has_images() {
+            return Err(ClError::Refused(format!(
+                "{} has no images: set memory-object=buffer",
+                context.device_name()
+            )));
+        }
+        let [max_width, max_height] = caps.max_image;
+        if width > max_width || height > max_height {
+            return Err(ClError::Refused(format!(
+                "an image of {width}x{height} samples is over the {max_width}x{max_height} that \
+                 {} allows: set memory-object=buffer",
+                context.device_name()
+            )));
+        }
+        let format = cl_image_format {
+            image_channel_order: CL_R,
+            image_channel_data_type: CL_UNSIGNED_INT8,
+        };
+        let description = cl_image_desc {
+            image_type: CL_MEM_OBJECT_IMAGE2D,
+            image_width: width,
+            image_height: height,
+            image_depth: 1,
+            image_array_size: 1,
+            image_row_pitch: 0,
+            image_slice_pitch: 0,
+            num_mip_levels: 0,
+            num_samples: 0,
+            buffer: ptr::null_mut::<std::ffi::c_void>() as cl_mem,
+        };
+        // SAFETY: format and description are read during the call; no host memory is given.
+        unsafe {
+            create_image(
+                context.raw_context(),
+                CL_MEM_READ_WRITE,
+                &raw const format,
+                &raw const description,
+                ptr::null_mut(),
+            )
+        }
+        .map(|mem| Self {
+            mem: Mem::new(mem),
+            width,
+            height,
+        })
+        .map_err(|code| call_error("clCreateImage", code, format!("{width}x{height} samples")))
+    }
+
+    /// The memory object for kernels.
+    pub fn mem(&self) -> &Mem {
+        &self.mem
+    }
+
+    /// Samples per row, and rows.
+    pub fn size(&self) -> [usize; 2] {
+        [self.width, self.height]
+    }
+}
+
+/// Longest time that a drop waits for the device. A drop waits only after a frame has failed midway.
+const DROP_LIMIT: Duration = Duration::from_secs(1);
+
+/// Bytes of host memory that do not move.
+///
+/// # Safety
+/// Until the value is dropped, [`Self::bytes`] returns the same address and length, even after the
+/// value was moved, and nobody changes the bytes.
+pub unsafe trait HostBytes: Debug + Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+}
+
+/// Host memory that the device reads in place (`CL_MEM_USE_HOST_PTR`). It stays alive until the
+/// last command that reads it has ended; an earlier drop waits.
+#[derive(Debug)]
+pub struct HostMemory<T: HostBytes + ?Sized = dyn HostBytes> {
+    mem: ManuallyDrop<Mem>,
+    /// The last command that reads this memory.
+    reader: Lock<Option<Arc<Event>>>,
+    bytes: ManuallyDrop<T>,
+}
+
+impl<T: HostBytes> HostMemory<T> {
+    /// Lets the device read `bytes`.
+    ///
+    /// # Errors
+    /// The device refuses the memory.
+    pub fn new(context: &ClContext, bytes: T) -> Result<Self, ClError> {
+        let data = bytes.bytes();
+        let mem = context.create_buffer(
+            CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR,
+            data.len(),
+            data.as_ptr().cast_mut().cast(),
+        )?;
+        Ok(Self {
+            mem: ManuallyDrop::new(mem),
+            reader: Lock::new(Rank::Value, None),
+            bytes: ManuallyDrop::new(bytes),
+        })
+    }
+}
+
+impl<T: HostBytes + ?Sized> HostMemory<T> {
+    pub(super) fn mem(&self) -> &Mem {
+        &self.mem
+    }
+
+    /// Sets the last command that reads the bytes.
+    pub(super) fn set_reader(&self, reader: Arc<Event>) {
+        let before = self.reader.lock().replace(reader);
+        // Release the event after the lock.
+        drop(before);
+    }
+}
+
+impl<T: HostBytes + ?Sized> Drop for HostMemory<T> {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.get_mut().take()
+            && !reader.ends_within(DROP_LIMIT)
+        {
+            gst::error!(
+                CAT,
+                "the device may still read a frame; leaking the frame's memory"
+            );
+            return;
+        }
+        // SAFETY: both are dropped only here, the memory object before the bytes under it.
+        unsafe {
+            ManuallyDrop::drop(&mut self.mem);
+            ManuallyDrop::drop(&mut self.bytes);
+        }
+    }
+}
+
+/// Host memory that the driver pinned, so that transfers from and to it are fast and wait in no call. A drop waits for
+/// nothing: the driver frees the memory after the commands before it in the queue.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    mem: Mem,
+    address: Address,
+    len: usize,
+    /// The queue of the last command on the memory.
+    queue: Arc<InOrderQueue>,
+}
+
+impl Pinned {
+    /// `len` bytes, contents undefined, for commands of `queue`, whose commands so far are not waited for.
+    ///
+    /// # Errors
+    /// The device is out of memory; a failing call.
+    pub fn new(
+        context: &DeviceContext,
+        queue: &Arc<InOrderQueue>,
+        len: usize,
+    ) -> Result<Self, ClError> {
+        let common = context.common_queue();
+        let (mut pinned, mapped) =
+            Self::enqueued(context, &context.order().lock().turn, common, len)?;
+        context.wait(&mapped, "pinned memory")?;
+        pinned.queue = queue.clone();
+        Ok(pinned)
+    }
+
+    /// Like [`Self::new`]; the memory can be used after the command, or by later commands of the queue.
+    ///
+    /// # Errors
+    /// The device is out of memory; a failing call.
+    pub fn enqueued(
+        context: &DeviceContext,
+        turn: &Turn,
+        queue: &Arc<InOrderQueue>,
+        len: usize,
+    ) -> Result<(Self, Arc<Event>), ClError> {
+        let flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
+        let mem = context.create_buffer(flags, len, ptr::null_mut())?;
+        let mut pointer: cl_mem = ptr::null_mut();
+        // SAFETY: the range is the whole buffer. Nobody uses the pointer before the command has ended.
+        let mapped = queue.enqueue(turn, |raw| unsafe {
+            enqueue_map_buffer(
+                raw,
+                mem.raw(),
+                CL_FALSE,
+                CL_MAP_READ | CL_MAP_WRITE,
+                0,
+                len,
+                &mut pointer,
+                0,
+                ptr::null(),
+            )
+        });
+        let mapped =
+            mapped.map_err(|code| context.failed("clEnqueueMapBuffer", code, "pinned memory"))?;
+        let pinned = Self {
+            mem,
+            address: Address(pointer.cast()),
+            len,
+            queue: queue.clone(),
+        };
+        Ok((pinned, mapped))
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Copies the first bytes to `out`, which is no longer than the memory. All commands on the memory have ended.
+    pub fn copy_to(&self, out: &mut [u8]) {
+        let len = out.len().min(self.len);
+        // SAFETY: the memory has `len` bytes, and no command uses it.
+        unsafe { ptr::copy_nonoverlapping(self.address.0, out.as_mut_ptr(), len) };
+    }
+
+    /// Copies `bytes`, which are no longer than the memory, into it. No command uses the memory.
+    pub fn copy_from(&mut self, bytes: &[u8]) {
+        let len = bytes.len().min(self.len);
+        // SAFETY: as above.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.address.0, len) };
+    }
+
+    /// Drops the memory after `user`, the last command on it.
+    pub fn drop_after(mut self, user: &Event) {
+        self.queue = user.queue().clone();
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let (queue, address) = (self.queue.clone(), self.address);
+        release("clEnqueueUnmapMemObject", self.mem.raw(), move |mem| {
+            let address = address;
+            // SAFETY: the address came from mapping this buffer, which is released after this call, and nobody uses it
+            // any more.
+            queue.enqueue_late(|raw| unsafe {
+                enqueue_unmap_mem_object(raw, mem, address.0.cast(), 0, ptr::null())
+            })
+        });
+    }
+}
+
+/// Memory that kernels write and the host reads after each frame.
+///
+/// A command that reads a result makes PoCL wake a thread. A CPU device with fine-grained
+/// shared virtual memory (OpenCL 2.0, 5.6.1) needs no such command: the host reads the memory in place, as soon as the
+/// kernels have ended.
+#[derive(Debug)]
+pub struct ResultMemory {
+    mem: ManuallyDrop<Mem>,
+    /// The bytes of `mem`, if the host may use them in place.
+    host: Option<NonNull<u8>>,
+    len: usize,
+    context: Arc<ClContext>,
+}
+
+// SAFETY: the host's access needs `&mut self` (`Submission::shared_result`), and OpenCL lets any thread use the buffer.
+unsafe impl Send for ResultMemory {}
+// SAFETY: as above; `&self` gives no access to the bytes.
+unsafe impl Sync for ResultMemory {}
+
+impl ResultMemory {
+    /// `len` bytes, all zero.
+    ///
+    /// # Errors
+    /// The device is out of memory.
+    pub fn new(context: &Arc<ClContext>, len: usize, subject: &str) -> Result<Self, ClError> {
+        let len = len.max(1);
+        let host = Self::shared(context, len);
+        let (flags, pointer) = match host {
+            Some(host) => (CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, host.as_ptr()),
+            None => (CL_MEM_READ_WRITE, ptr::null_mut()),
+        };
+        let mem = (context.create_buffer(flags, len, pointer.cast())).inspect_err(|_| {
+            if let Some(host) = host {
+                // SAFETY: no buffer uses the memory.
+                let _ = unsafe { svm_free(context.raw_context(), host.as_ptr().cast()) };
+            }
+        })?;
+        let memory = Self {
+            mem: ManuallyDrop::new(mem),
+            host,
+            len,
+            context: context.clone(),
+        };
+        match host {
+            // SAFETY: the memory has `len` bytes, and no command uses the new buffer.
+            Some(host) => unsafe { host.write_bytes(0, len) },
+            None => context.zero(&memory.mem, len, subject)?,
+        }
+        Ok(memory)
+    }
+
+    /// Memory that device and host use in turns; `None` if the device or the driver has none.
+    fn shared(context: &ClContext, len: usize) -> Option<NonNull<u8>> {
+        if !context.caps().shares_results {
+            return None;
+        }
+        let flags = CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER;
+        // SAFETY: the device supports these flags; the alignment is the default.
+        let memory = unsafe { svm_alloc(context.raw_context(), flags, len, 0) };
+        memory.ok().and_then(|bytes| NonNull::new(bytes.cast()))
+    }
+
+    /// The buffer, for a kernel's argument.
+    pub fn mem(&self) -> &Mem {
+        &self.mem
+    }
+
+    /// Whether the host uses the bytes in place.
+    pub fn is_shared(&self) -> bool {
+        self.host.is_some()
+    }
+}
+
+impl Submission<'_> {
+    /// Ends the commands, waits for them, and reads the result that they wrote.
+    ///
+    /// # Errors
+    /// The failing call, or the failure of a command.
+    pub fn read_result(
+        self,
+        memory: &mut ResultMemory,
+        offset: usize,
+        out: &mut [u8],
+        subject: &str,
+    ) -> Result<(), ClError> {
+        if !memory.is_shared() {
+            return self.read(&memory.mem, offset, out, subject);
+        }
+        let len = out.len();
+        let bytes = self.shared_result(memory, len, subject)?;
+        let part = offset
+            .checked_add(len)
+            .and_then(|end| bytes.get(offset..end));
+        let part = part
+            .ok_or_else(|| ClError::Input(format!("{subject} end before byte {offset} + {len}")))?;
+        out.copy_from_slice(part);
+        Ok(())
+    }
+
+    /// Ends the commands, waits for them, and lends the bytes of a result that the host uses in place; the host may
+    /// change the bytes, too. `read` is the number of bytes that count as downloaded.
+    ///
+    /// # Errors
+    /// The failing call, or the failure of a command; [`ClError::Input`] for memory that is not shared.
+    pub fn shared_result<'m>(
+        self,
+        memory: &'m mut ResultMemory,
+        read: usize,
+        subject: &str,
+    ) -> Result<&'m mut [u8], ClError> {
+        let host = memory
+            .host
+            .ok_or_else(|| ClError::Input(format!("the host does not share {subject}")))?;
+        self.finish(read, subject)?;
+        // SAFETY: the memory has `len` bytes, which only its owner's commands use. The owner lends `memory`
+        // exclusively, so it enqueues no command meanwhile, and the queue is in order, so all commands before have
+        // ended.
+        Ok(unsafe { slice::from_raw_parts_mut(host.as_ptr(), memory.len) })
+    }
+}
+
+impl Drop for ResultMemory {
+    fn drop(&mut self) {
+        if let Some(host) = self.host {
+            if !self.context.has_ended_within(DROP_LIMIT) {
+                gst::error!(
+                    CAT,
+                    "the device may still write a result; leaking the result's memory"
+                );
+                return;
+            }
+            // SAFETY: dropped only here. The driver releases the buffer before the memory under it.
+            unsafe { ManuallyDrop::drop(&mut self.mem) };
+            let context = self.context.clone();
+            release("clSVMFree", host.as_ptr().cast(), move |bytes| {
+                // SAFETY: the bytes came from this context, and their buffer was released before.
+                unsafe { svm_free(context.raw_context(), bytes) }
+            });
+        } else {
+            // SAFETY: dropped only here.
+            unsafe { ManuallyDrop::drop(&mut self.mem) };
+        }
+    }
+}
