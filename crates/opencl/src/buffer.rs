@@ -17,8 +17,8 @@ use opencl3::{
 };
 
 use super::{
-    context::{ClContext, first_of},
-    handle::{CAT, Mem, release},
+    context::ClContext,
+    handle::{CAT, Mem, first_of, release},
     memory::Pinned,
     meter::Meter,
     order::{
@@ -124,7 +124,7 @@ impl ClBuffer {
     /// The failing call, or the failure of the kernel that wrote the contents or of the last unmap.
     pub fn map(&self, access: Access) -> Result<*mut u8, ClError> {
         if !self.context.caps().shares_host_memory && self.copy.get().is_none() {
-            let made = Pinned::new(&self.context, self.context.uploads(), self.size)?;
+            let made = Pinned::new(&self.context, self.context.commands(), self.size)?;
             // Another thread may have made one meanwhile.
             let _ = self.copy.set(made);
         }
@@ -210,7 +210,7 @@ impl ClBuffer {
     pub(crate) fn begin_writes(&self, before: Option<&Arc<Event>>) -> Result<Writes<'_>, ClError> {
         let mut ordered = self.context.order().lock();
         let contents = self.state.get(&mut ordered.key).contents()?;
-        let users = unended_elsewhere(contents, self.context.uploads());
+        let users = unended_elsewhere(contents, self.context.commands());
         Ok(Writes {
             buffer: self,
             before: before.cloned().into_iter().chain(users).collect(),
@@ -331,7 +331,7 @@ impl Transfers for ClBuffer {
     }
 
     fn upload(&self, turn: &Turn, contents: &Contents<Arc<Event>>) -> Result<Arc<Event>, ClError> {
-        let queue = self.context.uploads();
+        let queue = self.context.commands();
         let before = unended_elsewhere(contents, queue);
         let waits = self.context.wait_list(turn, queue, before.iter())?;
         // SAFETY: as above.
@@ -403,7 +403,7 @@ impl Writes<'_> {
         len: usize,
     ) -> Result<(), ClError> {
         let context = self.buffer.context();
-        let queue = context.uploads();
+        let queue = context.commands();
         let ordered = context.order().lock();
         let turn = &ordered.turn;
         let waits = context.wait_list(turn, queue, self.last.iter().chain(&self.before))?;

@@ -90,7 +90,7 @@ impl DeviceContext {
         let context = create_context(&[device.id], ptr::null(), None, ptr::null_mut())
             .map(Context::new)
             .map_err(|code| call_error("clCreateContext", code, &device.name))?;
-        let order = Arc::new(Order::new());
+        let order = Arc::new(Order::new(!device.caps.shares_host_memory));
         Ok(Self {
             recent: Lock::default(),
             queue: new_queue(&context, device, &order, device.caps.shares_host_memory)?,
@@ -174,7 +174,7 @@ impl DeviceContext {
     pub(super) fn wait(&self, event: &Event, subject: &str) -> Result<(), ClError> {
         event
             .wait()
-            .map_err(|code| self.failed("clWaitForEvents", code, subject))?;
+            .map_err(|(call, code)| self.failed(call, code, subject))?;
         self.count_progress();
         Ok(())
     }
@@ -329,16 +329,17 @@ fn new_queue(
 
 /// A device in use by one element: what all elements on the device share, and the element's queues.
 ///
-/// On a device with memory of its own each element has two in-order queues, so that a frame crosses the bus while the
-/// kernels of the frame before run, and no element waits for the frames of another camera (docs/adr/0025). All
-/// elements on a device that shares the host's memory have one queue together: its order divides the device fairly.
+/// On a device with memory of its own the elements that a frame passes have an in-order queue together, so that no element
+/// waits for the frames of another camera, and no command for another queue. All elements on a device that shares the
+/// host's memory have one queue together: its order divides the device fairly (docs/adr/0030).
 #[derive(Debug)]
 pub struct ClContext {
     // Dropped before the context.
     /// Pinned memory for commands of this element, which no transfer uses now.
     pinned: Lock<Vec<Pinned>>,
     commands: Arc<InOrderQueue>,
-    uploads: Arc<InOrderQueue>,
+    /// The device takes the times of the commands.
+    is_profiled: bool,
     device: Arc<DeviceContext>,
 }
 
@@ -356,18 +357,22 @@ impl ClContext {
     /// # Errors
     /// The error of `clCreateCommandQueue`.
     pub(super) fn new(device: Arc<DeviceContext>, profiled: bool) -> Result<Self, ClError> {
-        let new = || new_queue(&device.context, &device.device, &device.order, profiled);
-        let (commands, uploads) = if device.caps().shares_host_memory {
-            (device.queue.clone(), device.queue.clone())
+        let commands = if device.caps().shares_host_memory {
+            device.queue.clone()
         } else {
-            (new()?, new()?)
+            new_queue(&device.context, &device.device, &device.order, profiled)?
         };
         Ok(Self {
             pinned: Lock::default(),
             commands,
-            uploads,
+            is_profiled: profiled,
             device,
         })
+    }
+
+    /// Whether each command needs an event: for its times, or because its failure must reach the commands behind it.
+    pub(super) fn marks_all(&self) -> bool {
+        self.is_profiled || !self.info().fails_whole()
     }
 
     pub(super) fn pinned(&self) -> &Lock<Vec<Pinned>> {
@@ -390,17 +395,12 @@ impl ClContext {
         self.pins.pin(memory, bytes, importer, create)
     }
 
-    /// The queue of kernels and of maps for reading.
+    /// The queue of all commands of the element.
     pub(super) fn commands(&self) -> &Arc<InOrderQueue> {
         &self.commands
     }
 
-    /// The queue in which the host maps memory for writing and unmaps it.
-    pub(super) fn uploads(&self) -> &Arc<InOrderQueue> {
-        &self.uploads
-    }
-
-    /// The wait list of a command for `queue`. Flushes events of other queues: without a flush the wait may never end
+    /// The wait list of a command for `queue`. Flushes other queues: without a flush the wait may never end
     /// (OpenCL 1.2, 5.13). Events of `queue` itself are in the list so that their failure reaches the command.
     pub(super) fn wait_list<'a>(
         &self,
@@ -410,23 +410,20 @@ impl ClContext {
     ) -> Result<Vec<cl_event>, ClError> {
         let fails_whole = self.info().fails_whole();
         events
-            .filter(|event| !(fails_whole && event.is_in(queue)))
-            .map(|event| {
-                if !event.is_in(queue) {
-                    event.flush(turn).map_err(|code| self.flush_failed(code))?;
-                }
-                Ok(event.raw())
+            .filter(|event| {
+                !(fails_whole && (event.is_in(queue) || event.is_known_to_be_complete()))
+            })
+            .map(|event| match event.raw_in(queue) {
+                Some(raw) => Ok(raw),
+                None => (event.awaited(turn))
+                    .map_err(|(call, code)| self.failed(call, code, self.device_name())),
             })
             .collect()
     }
 
     /// Hands enqueued commands to the device without waiting for them.
     pub(super) fn flush(&self, turn: &Turn, queue: &InOrderQueue) -> Result<(), ClError> {
-        queue.flush(turn).map_err(|code| self.flush_failed(code))
-    }
-
-    fn flush_failed(&self, code: i32) -> ClError {
-        self.failed("clFlush", code, self.device_name())
+        (queue.flush(turn)).map_err(|code| self.failed("clFlush", code, self.device_name()))
     }
 
     /// Waits for the end of the most recent command, and thus of all before it, with or without a failure.
@@ -444,9 +441,9 @@ impl ClContext {
     /// # Errors
     /// The wait has failed.
     pub(crate) fn wait_for_end(&self, event: &Event) -> Result<(), ClError> {
-        match event.status() {
-            Ok(Status::Complete | Status::Failed(_)) => Ok(()),
-            _ => self.wait(event, "a frame"),
+        match event.is_known_to_have_ended() {
+            true => Ok(()),
+            false => self.wait(event, "a frame"),
         }
     }
 
@@ -533,27 +530,13 @@ impl ClContext {
     /// Waits until the device has executed every enqueued command. For measurements; elements wait
     /// for their own commands with [`Self::finish_within`].
     pub fn finish(&self) -> Result<(), ClError> {
-        for queue in [&self.uploads, &self.commands] {
-            queue
-                .finish()
-                .map_err(|code| self.failed("clFinish", code, self.device_name()))?;
-        }
-        Ok(())
+        (self.commands.finish()).map_err(|code| self.failed("clFinish", code, self.device_name()))
     }
 }
 
 /// Whether the host polls for the end of kernels that process this many bytes.
 fn is_polled(bytes: usize) -> bool {
     POLLED_BYTES.contains(&bytes)
-}
-
-/// An empty list must be passed as a null pointer.
-pub(super) fn first_of(events: &[cl_event]) -> *const cl_event {
-    if events.is_empty() {
-        ptr::null()
-    } else {
-        events.as_ptr()
-    }
 }
 
 struct Registry {
@@ -610,6 +593,25 @@ impl Registry {
 /// [`ClError::Unavailable`] if there is no such device; otherwise the failing OpenCL call.
 pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
     ClContext::new(opened(selector)?, false).map(Arc::new)
+}
+
+/// Like [`open`], for an element whose frames go to the element that uses `next`: on the same device they have one queue,
+/// so no command waits for another queue.
+///
+/// # Errors
+/// See [`open`].
+pub fn open_before(selector: &str, next: Option<&ClContext>) -> Result<Arc<ClContext>, ClError> {
+    let device = opened(selector)?;
+    let next = next.filter(|next| Arc::ptr_eq(&next.device, &device) && !next.is_profiled);
+    match next {
+        Some(next) => Ok(Arc::new(ClContext {
+            pinned: Lock::default(),
+            commands: next.commands.clone(),
+            is_profiled: false,
+            device,
+        })),
+        None => ClContext::new(device, false).map(Arc::new),
+    }
 }
 
 /// Like [`open`]; the device takes the times of the element's commands, for a [`Meter`](super::Meter) that measures.

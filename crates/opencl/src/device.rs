@@ -20,15 +20,13 @@ use opencl3::{
 };
 
 use super::{
-    handle::{CAT, call_error},
+    handle::{CAT, NO_LIBRARY, call_error},
     pocl,
     sync::{Guard, Lock, Rank},
 };
 use clinspect_core::ClError;
 use clinspect_core::{device_caps::DeviceCaps, selector::DeviceSelector};
 
-/// libOpenCL could not be loaded (cl3's own code).
-const NO_LIBRARY: i32 = -2000;
 /// CL_PLATFORM_NOT_FOUND_KHR: a loader without any driver.
 const NO_PLATFORM: i32 = -1001;
 /// CL_DEVICE_NOT_FOUND: a platform without devices.

@@ -4,14 +4,15 @@
 use std::{
     collections::VecDeque,
     ffi::c_void,
+    ptr,
     sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use opencl3::{
-    command_queue::release_command_queue,
+    command_queue::{enqueue_nd_range_kernel, release_command_queue},
     context::context::release_context,
-    error_codes::error_text,
+    error_codes::{CL_SUCCESS, error_text},
     event::release_event,
     kernel::release_kernel,
     memory::release_mem_object,
@@ -19,7 +20,10 @@ use opencl3::{
     types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_mem, cl_program},
 };
 
-use clinspect_core::ClError;
+use clinspect_core::{ClError, ndrange::NdRange};
+
+/// libOpenCL could not be loaded (cl3's own code).
+pub(super) const NO_LIBRARY: i32 = -2000;
 
 /// The debug category of devices and commands.
 pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -144,6 +148,58 @@ handle!(
     EventHandle, cl_event, release_event, "clReleaseEvent"
 );
 shared_handle!(EventHandle);
+
+/// Enqueues a kernel of two dimensions. `wants_event`: the command has an event, else the result is null; opencl3 asks for an
+/// event in each call.
+///
+/// # Safety
+/// As for `clEnqueueNDRangeKernel`.
+///
+/// # Errors
+/// The status of the call.
+pub(super) unsafe fn enqueue_kernel(
+    queue: cl_command_queue,
+    kernel: cl_kernel,
+    range: &NdRange,
+    waits: &[cl_event],
+    wants_event: bool,
+) -> Result<cl_event, i32> {
+    let global = range.global.as_ptr();
+    let local = range.local.as_ref().map_or(ptr::null(), |l| l.as_ptr());
+    let (count, list) = (waits.len() as u32, first_of(waits));
+    if wants_event {
+        // SAFETY: the caller's.
+        return unsafe {
+            enqueue_nd_range_kernel(queue, kernel, 2, ptr::null(), global, local, count, list)
+        };
+    }
+    let library = cl3::load_library().as_ref().map_err(|_| NO_LIBRARY)?;
+    let event = ptr::null_mut();
+    let status = library.clEnqueueNDRangeKernel(
+        queue,
+        kernel,
+        2,
+        ptr::null(),
+        global,
+        local,
+        count,
+        list,
+        event,
+    );
+    match status.ok_or(NO_LIBRARY)? {
+        CL_SUCCESS => Ok(ptr::null_mut()),
+        code => Err(code),
+    }
+}
+
+/// An empty list must be passed as a null pointer.
+pub(super) fn first_of(events: &[cl_event]) -> *const cl_event {
+    if events.is_empty() {
+        ptr::null()
+    } else {
+        events.as_ptr()
+    }
+}
 
 /// A release that takes longer than this shows that the driver stalls.
 const STALL: Duration = Duration::from_millis(500);

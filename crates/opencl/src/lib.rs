@@ -23,7 +23,7 @@ mod sync;
 pub use allocator::{ClAllocator, ClBufferPool, buffer_of, new_plain_pool, new_video_pool};
 pub use buffer::ClBuffer;
 pub use cache::Cache;
-pub use context::{ClContext, DeviceContext, open, open_profiled};
+pub use context::{ClContext, DeviceContext, open, open_before, open_profiled};
 pub use device::{DeviceInfo, devices, selectors};
 pub use handle::{Kernel, Mem};
 pub use memory::{ClImage, HostBytes, HostMemory, ResultMemory};

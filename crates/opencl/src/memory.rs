@@ -25,8 +25,8 @@ use opencl3::{
 };
 
 use super::{
-    context::{ClContext, DeviceContext, first_of},
-    handle::{CAT, Mem, call_error, release},
+    context::{ClContext, DeviceContext},
+    handle::{CAT, Mem, call_error, first_of, release},
     order::{Address, Turn},
     queue::{Event, InOrderQueue},
     submission::Submission,
@@ -36,8 +36,8 @@ use clinspect_core::ClError;
 
 /// Pinned memory for small results and settings: the histograms of a colour frame fit.
 const PINNED_BYTES: usize = 4096;
-/// Larger pinned memory is not kept for the next transfer.
-const MOST_PINNED_BYTES: usize = 1 << 20;
+/// Pieces of pinned memory that an element keeps: one for its frames, one for a thread that builds its next operator.
+const MOST_PINNED: usize = 2;
 
 /// A transfer between the device and pinned memory that was enqueued.
 #[derive(Debug)]
@@ -79,18 +79,23 @@ impl ClContext {
         self.create_buffer(CL_MEM_READ_WRITE, size.max(1), ptr::null_mut())
     }
 
-    /// Pinned memory that no transfer uses now, if there is some for `len` bytes.
-    pub(super) fn spare_pinned(&self, len: usize) -> Option<Pinned> {
+    /// The largest pinned memory that no transfer uses now.
+    pub(super) fn spare_pinned(&self) -> Option<Pinned> {
         let mut spare = self.pinned().lock();
-        let fitting = spare.iter().position(|pinned| pinned.len() >= len)?;
-        Some(spare.swap_remove(fitting))
+        let largest = (0..spare.len()).max_by_key(|&index| spare[index].len())?;
+        Some(spare.swap_remove(largest))
     }
 
-    /// Keeps pinned memory for the next transfer.
+    /// Keeps pinned memory for the next transfer, if the element has not enough of it.
     pub(super) fn keep_pinned(&self, pinned: Pinned) {
-        if pinned.len() <= MOST_PINNED_BYTES {
-            self.pinned().lock().push(pinned);
-        }
+        let mut spare = self.pinned().lock();
+        spare.push(pinned);
+        let smallest = (0..spare.len()).min_by_key(|&index| spare[index].len());
+        let surplus =
+            (smallest.filter(|_| spare.len() > MOST_PINNED)).map(|at| spare.swap_remove(at));
+        drop(spare);
+        // Released after the lock.
+        drop(surplus);
     }
 
     /// `spare` if it holds `len` bytes, else new memory for later commands of [`Self::commands`].
@@ -118,7 +123,7 @@ impl ClContext {
         out: &mut [u8],
         subject: &str,
     ) -> Result<(), ClError> {
-        let spare = self.spare_pinned(out.len());
+        let spare = self.spare_pinned();
         let range = [offset, out.len()];
         let reading =
             self.read_after(&self.order().lock().turn, mem, range, None, spare, subject)?;
@@ -201,9 +206,9 @@ impl ClContext {
         enqueue: impl FnOnce(&Pinned) -> Result<Arc<Event>, ClError>,
     ) -> Result<(), ClError> {
         let len = data.len();
-        let mut pinned = match self.spare_pinned(len) {
-            Some(pinned) => pinned,
-            None => Pinned::new(self, self.commands(), len.max(PINNED_BYTES))?,
+        let mut pinned = match self.spare_pinned() {
+            Some(pinned) if pinned.len() >= len => pinned,
+            _ => Pinned::new(self, self.commands(), len.max(PINNED_BYTES))?,
         };
         pinned.copy_from(data);
         let command = enqueue(&pinned)?;

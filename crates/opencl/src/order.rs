@@ -12,14 +12,14 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use crate::sync::{Guard, Lock, Rank};
+use crate::sync::{TurnGuard, Turns};
 use clinspect_core::ClError;
 
 /// Owns the order of a device's commands.
 #[derive(Debug)]
 pub(crate) struct Order {
     number: u64,
-    lock: Lock<Ordered>,
+    turns: Turns<Ordered>,
 }
 
 /// What the holder of an [`Order`] may do.
@@ -40,7 +40,8 @@ pub(crate) struct Turn(());
 pub(crate) struct Key(u64);
 
 impl Order {
-    pub fn new() -> Self {
+    /// `looks`: see [`Turns::new`].
+    pub fn new(looks: bool) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let ordered = Ordered {
@@ -49,14 +50,14 @@ impl Order {
         };
         Self {
             number,
-            lock: Lock::new(Rank::Order, ordered),
+            turns: Turns::new(ordered, looks),
         }
     }
 
     /// Waits for the right to enqueue. A thread that has it must not ask again, nor wait for anything.
     #[track_caller]
-    pub fn lock(&self) -> Guard<'_, Ordered> {
-        self.lock.lock()
+    pub fn lock(&self) -> TurnGuard<'_, Ordered> {
+        self.turns.lock()
     }
 
     /// A value that only the holder of this order sees.

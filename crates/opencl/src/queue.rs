@@ -1,8 +1,9 @@
 //! In-order command queues, and the completion of their commands.
 
 use std::{
+    ptr,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{
             AtomicBool, AtomicU64,
             Ordering::{AcqRel, Acquire, Release},
@@ -13,7 +14,7 @@ use std::{
 };
 
 use opencl3::{
-    command_queue::{finish, flush},
+    command_queue::{enqueue_marker_with_wait_list, finish, flush},
     event::{
         CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_PROFILING_COMMAND_END,
         CL_PROFILING_COMMAND_START, get_event_info, get_event_profiling_info, wait_for_events,
@@ -49,6 +50,8 @@ pub(super) struct InOrderQueue {
     order: Arc<Order>,
     enqueued: AtomicU64,
     flushed: AtomicU64,
+    /// Commands up to this number have ended: a thread has waited for one of them, or for a later one.
+    ended: AtomicU64,
 }
 
 impl InOrderQueue {
@@ -59,10 +62,12 @@ impl InOrderQueue {
             order: order.clone(),
             enqueued: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
         }
     }
 
-    /// Enqueues a command with `call`, which gets the queue.
+    /// Enqueues a command with `call`, which gets the queue, and returns the command's event, or null if the command has
+    /// none.
     ///
     /// # Errors
     /// The status of the call.
@@ -72,6 +77,10 @@ impl InOrderQueue {
         call: impl FnOnce(cl_command_queue) -> Result<cl_event, i32>,
     ) -> Result<Arc<Event>, i32> {
         call(self.queue.raw()).map(|event| Event::of(self, event))
+    }
+
+    fn next_number(&self) -> u64 {
+        self.enqueued.fetch_add(1, AcqRel) + 1
     }
 
     /// Enqueues the last command of an object that is dropped, perhaps by a thread that has the turn.
@@ -121,9 +130,12 @@ pub(super) enum Status {
 }
 
 /// The completion of an enqueued command.
+///
+/// A command in the middle of a submission may have no event of the driver, which makes each call of NVIDIA's driver longer.
+/// If another queue or the host waits for such a command after all, it gets the event of a marker behind it.
 #[derive(Debug)]
 pub(super) struct Event {
-    handle: EventHandle,
+    handle: OnceLock<EventHandle>,
     queue: Arc<InOrderQueue>,
     number: u64,
     /// The command is known to be complete without a failure: no further query is needed.
@@ -133,16 +145,56 @@ pub(super) struct Event {
 impl Event {
     /// Takes ownership of the event of the command that was just enqueued in `queue`.
     fn of(queue: &Arc<InOrderQueue>, raw: cl_event) -> Arc<Self> {
+        let handle = OnceLock::new();
+        if !raw.is_null() {
+            let _ = handle.set(EventHandle::new(raw));
+        }
         Arc::new(Self {
-            handle: EventHandle::new(raw),
-            number: queue.enqueued.fetch_add(1, AcqRel) + 1,
+            handle,
+            number: queue.next_number(),
             queue: queue.clone(),
             is_done: AtomicBool::new(false),
         })
     }
 
-    pub fn raw(&self) -> cl_event {
-        self.handle.raw()
+    /// The driver's event, for a command that waits for this one. The device has the command, or gets it at once.
+    ///
+    /// # Errors
+    /// The call that failed, with its status.
+    pub fn awaited(&self, turn: &Turn) -> Result<cl_event, (&'static str, i32)> {
+        let handle = match self.handle.get() {
+            Some(handle) => {
+                if !self.is_flushed() {
+                    self.queue.flush(turn).map_err(|code| ("clFlush", code))?;
+                }
+                handle
+            }
+            None => {
+                // SAFETY: without a list the marker waits for all commands before it.
+                let marker = unsafe {
+                    enqueue_marker_with_wait_list(self.queue.queue.raw(), 0, ptr::null())
+                };
+                let marker = marker.map_err(|code| ("clEnqueueMarkerWithWaitList", code))?;
+                self.queue.next_number();
+                self.queue.flush(turn).map_err(|code| ("clFlush", code))?;
+                self.handle.get_or_init(|| EventHandle::new(marker))
+            }
+        };
+        Ok(handle.raw())
+    }
+
+    /// The driver's event, if the command is in this queue.
+    pub fn raw_in(&self, queue: &Arc<InOrderQueue>) -> Option<cl_event> {
+        let handle = self.handle.get().filter(|_| self.is_in(queue))?;
+        Some(handle.raw())
+    }
+
+    /// [`Self::awaited`] in a thread without the turn.
+    fn awaited_now(&self) -> Result<cl_event, (&'static str, i32)> {
+        match self.handle.get() {
+            Some(handle) if self.is_flushed() => Ok(handle.raw()),
+            _ => self.awaited(&self.queue.order.lock().turn),
+        }
     }
 
     pub fn queue(&self) -> &Arc<InOrderQueue> {
@@ -164,38 +216,36 @@ impl Event {
         self.number <= self.queue.flushed.load(Acquire)
     }
 
-    /// Flushes the command to the device.
-    ///
-    /// # Errors
-    /// The status of `clFlush`.
-    pub fn flush(&self, turn: &Turn) -> Result<(), i32> {
-        if self.is_flushed() {
-            return Ok(());
-        }
-        self.queue.flush(turn)
-    }
-
-    /// Flushes the command to the device, in a thread without the turn.
-    fn flush_now(&self) -> Result<(), i32> {
-        if self.is_flushed() {
-            return Ok(());
-        }
-        self.queue.flush(&self.queue.order.lock().turn)
-    }
-
     /// Records that the command is complete: a call that waits for it has succeeded.
     pub fn set_done(&self) {
         self.is_done.store(true, Release);
+        self.queue.ended.fetch_max(self.number, AcqRel);
+    }
+
+    /// Whether a command of this queue that is at least as late has ended.
+    fn has_been_passed(&self) -> bool {
+        self.number <= self.queue.ended.load(Acquire)
+    }
+
+    /// Whether the command is known to be complete. One without an event is complete when a later one is, because a driver
+    /// that gives none ends the context with the first failure.
+    pub fn is_known_to_be_complete(&self) -> bool {
+        self.is_done.load(Acquire) || (self.handle.get().is_none() && self.has_been_passed())
     }
 
     /// Waits without a limit.
     ///
     /// # Errors
-    /// The status of `clWaitForEvents`.
-    pub fn wait(&self) -> Result<(), i32> {
+    /// The call that failed, with its status.
+    pub fn wait(&self) -> Result<(), (&'static str, i32)> {
         Rank::Order.assert_free();
-        if !self.is_done.load(Acquire) {
-            wait_for_events(&[self.raw()])?;
+        if !self.is_known_to_be_complete() {
+            // This call flushes the queue.
+            let event = match self.handle.get() {
+                Some(handle) => handle.raw(),
+                None => self.awaited_now()?,
+            };
+            wait_for_events(&[event]).map_err(|code| ("clWaitForEvents", code))?;
             self.set_done();
         }
         Ok(())
@@ -223,15 +273,18 @@ impl Event {
         }
     }
 
-    /// Queries the command's status.
+    /// Queries the command's status; pending if the command has no event and none behind it is known to have ended.
     ///
     /// # Errors
     /// The status of `clGetEventInfo`.
     pub fn status(&self) -> Result<Status, i32> {
-        if self.is_done.load(Acquire) {
+        if self.is_known_to_be_complete() {
             return Ok(Status::Complete);
         }
-        let status = get_event_info(self.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS)?.to_int();
+        let Some(handle) = self.handle.get() else {
+            return Ok(Status::Pending);
+        };
+        let status = get_event_info(handle.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS)?.to_int();
         Ok(match status {
             CL_COMPLETE => {
                 self.set_done();
@@ -247,10 +300,10 @@ impl Event {
     /// # Errors
     /// The call that failed, with its status.
     pub fn poll(&self, gives_up: impl FnMut() -> bool) -> Result<Status, (&'static str, i32)> {
-        if self.is_done.load(Acquire) {
+        if self.is_known_to_be_complete() {
             return Ok(Status::Complete);
         }
-        self.flush_now().map_err(|code| ("clFlush", code))?;
+        self.awaited_now()?;
         self.poll_status(gives_up)
             .map_err(|code| ("clGetEventInfo", code))
     }
@@ -270,11 +323,11 @@ impl Event {
     /// Waits for at most `limit`. Returns true if the command has ended, with or without a failure, so that
     /// the device uses its memory no more.
     pub fn ends_within(&self, limit: Duration) -> bool {
-        if self.is_done.load(Acquire) {
+        if self.has_been_passed() {
             return true;
         }
         // A lost queue refuses the flush, but the device may have executed the command without one.
-        let _ = self.flush_now();
+        let _ = self.awaited_now();
         let end = Instant::now() + limit;
         let status = self.poll_status(|| Instant::now() >= end);
         matches!(status, Ok(Status::Complete | Status::Failed(_)))
@@ -295,7 +348,7 @@ impl Event {
 
     /// Whether the command has ended, with or without a failure, so that the device uses its memory no more.
     pub fn is_known_to_have_ended(&self) -> bool {
-        matches!(self.status(), Ok(Status::Complete | Status::Failed(_)))
+        self.has_been_passed() || matches!(self.status(), Ok(Status::Complete | Status::Failed(_)))
     }
 
     /// The start of this completed command and the end of `last` on the device's clock, ns, if the
@@ -303,7 +356,7 @@ impl Event {
     pub fn span_until_ns(&self, last: &Self) -> Option<[u64; 2]> {
         let begun = Instant::now();
         let time = |event: &Self, what| {
-            get_event_profiling_info(event.raw(), what)
+            get_event_profiling_info(event.handle.get()?.raw(), what)
                 .ok()
                 .map(|info| info.to_ulong())
         };

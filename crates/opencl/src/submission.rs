@@ -8,21 +8,21 @@ use std::{
 };
 
 use opencl3::{
-    command_queue::{enqueue_copy_buffer, enqueue_copy_buffer_rect, enqueue_nd_range_kernel},
+    command_queue::{enqueue_copy_buffer, enqueue_copy_buffer_rect},
     kernel::set_kernel_arg,
     types::{cl_event, cl_mem},
 };
 
 use super::{
     buffer::{ClBuffer, unended_elsewhere},
-    context::{ClContext, first_of},
-    handle::{Kernel, Mem, call_error},
+    context::ClContext,
+    handle::{Kernel, Mem, call_error, enqueue_kernel, first_of},
     memory::{HostMemory, Pinned},
     meter::Meter,
     order::Ordered,
     program::{Compiling, notify_compiler},
     queue::Event,
-    sync::Guard,
+    sync::TurnGuard,
 };
 use clinspect_core::{ClError, ndrange::NdRange};
 
@@ -99,7 +99,7 @@ pub struct Submission<'a> {
     /// Pinned memory for the result.
     pinned: Option<Pinned>,
     /// Held from the first command to the last one: commands of other threads do not come between them.
-    order: Option<Guard<'a, Ordered>>,
+    order: Option<TurnGuard<'a, Ordered>>,
 }
 
 impl ClContext {
@@ -113,7 +113,7 @@ impl ClContext {
             last: None,
             waited: Vec::new(),
             host: Vec::new(),
-            pinned: self.spare_pinned(0),
+            pinned: self.spare_pinned(),
             order: None,
         }
     }
@@ -149,22 +149,13 @@ impl<'a> Submission<'a> {
             })?;
         }
         let waits = self.waits(&mut ordered, args)?;
-        let local = range.local.as_ref().map_or(ptr::null(), |l| l.as_ptr());
+        let wants_event = self.context.marks_all();
         // SAFETY: the kernel bounds-checks against its arguments, or the operator fulfils what the
         // kernel's header requires. The driver keeps buffers until the command has ended, and
         // `drop` sets the last reader of host memory.
         let event = (self.context.commands())
             .enqueue(&ordered.turn, |raw| unsafe {
-                enqueue_nd_range_kernel(
-                    raw,
-                    kernel.raw(),
-                    2,
-                    ptr::null(),
-                    range.global.as_ptr(),
-                    local,
-                    waits.len() as u32,
-                    first_of(&waits),
-                )
+                enqueue_kernel(raw, kernel.raw(), range, &waits, wants_event)
             })
             .map_err(|code| self.context.failed("clEnqueueNDRangeKernel", code, name))?;
         self.add(ordered, args, event);
@@ -308,7 +299,7 @@ impl<'a> Submission<'a> {
     }
 
     /// The device's order, which [`Self::add`] keeps for the next command.
-    fn take_order(&mut self) -> Guard<'a, Ordered> {
+    fn take_order(&mut self) -> TurnGuard<'a, Ordered> {
         let kept = self.order.take();
         kept.unwrap_or_else(|| self.context.order().lock())
     }
@@ -346,7 +337,7 @@ impl<'a> Submission<'a> {
     }
 
     /// Records a command that was enqueued, and keeps the order for the next one.
-    fn add(&mut self, mut ordered: Guard<'a, Ordered>, args: &[Arg], event: Arc<Event>) {
+    fn add(&mut self, mut ordered: TurnGuard<'a, Ordered>, args: &[Arg], event: Arc<Event>) {
         for arg in args {
             match arg {
                 Arg::Reads(Memory::Buffer(buffer)) => {

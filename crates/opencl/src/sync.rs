@@ -1,9 +1,21 @@
 //! Locks that are taken in one order, so that no two threads can wait for each other.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, UnsafeCell},
+    collections::VecDeque,
+    hint,
+    marker::PhantomData,
+    num::NonZero,
     ops::{Deref, DerefMut},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{
+            AtomicU8,
+            Ordering::{AcqRel, Acquire, Release},
+        },
+    },
+    thread::{self, Thread},
+    time::{Duration, Instant},
 };
 
 /// The order of the locks: a thread takes a lock only while all locks that it holds come before it in this list. Each
@@ -121,6 +133,174 @@ impl<T> Drop for Guard<'_, T> {
     }
 }
 
+/// Longest time that a thread looks for its turn before it sleeps.
+const LONGEST_LOOK: Duration = Duration::from_micros(300);
+/// Most threads that look for their turn at a time, and processors for each of them. A turn is short, and to wake a
+/// sleeping thread takes longer than a few turns.
+const MOST_AWAKE: usize = 4;
+const PROCESSORS_PER_AWAKE: usize = 4;
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 64;
+
+/// A lock of rank [`Rank::Order`] that threads get in the order of their arrival.
+///
+/// NVIDIA's driver makes its calls one at a time, behind a lock that is not fair. With many threads each call of
+/// each of them waits for that lock, sleeps and is woken. Here a thread waits once for all calls of a submission, and the
+/// next one is awake when its turn comes (docs/adr/0030).
+#[derive(Debug)]
+pub(crate) struct Turns<T> {
+    waiters: Mutex<Waiters>,
+    /// Threads that look for their turn at a time; the others sleep.
+    awake: usize,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached through the one `TurnGuard` at a time.
+unsafe impl<T: Send> Sync for Turns<T> {}
+
+#[derive(Debug, Default)]
+struct Waiters {
+    is_taken: bool,
+    waiting: VecDeque<Arc<Waiter>>,
+}
+
+/// The thread sleeps.
+const ASLEEP: u8 = 0;
+/// The thread is one of the next ones, and looks for its turn.
+const AWAKE: u8 = 1;
+/// It is the thread's turn.
+const TURN: u8 = 2;
+
+#[derive(Debug)]
+struct Waiter {
+    thread: Thread,
+    place: AtomicU8,
+}
+
+impl Waiter {
+    fn wait(&self) {
+        loop {
+            match self.place.load(Acquire) {
+                TURN => return,
+                AWAKE if self.looks() => return,
+                _ => thread::park(),
+            }
+        }
+    }
+
+    /// Looks for the turn for a while; true when it has come.
+    fn looks(&self) -> bool {
+        let begun = Instant::now();
+        while begun.elapsed() < LONGEST_LOOK {
+            for _ in 0..LOOKS {
+                if self.place.load(Acquire) == TURN {
+                    return true;
+                }
+                hint::spin_loop();
+            }
+        }
+        false
+    }
+}
+
+impl<T> Turns<T> {
+    /// `looks`: threads look for their turn instead of sleeping, if this machine has processors to spare.
+    pub fn new(value: T, looks: bool) -> Self {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let awake = (processors / PROCESSORS_PER_AWAKE).min(MOST_AWAKE);
+        Self {
+            waiters: Mutex::default(),
+            awake: if looks { awake } else { 0 },
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    fn waiters(&self) -> MutexGuard<'_, Waiters> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the turn of this thread.
+    ///
+    /// # Panics
+    /// This thread has a turn.
+    #[track_caller]
+    pub fn lock(&self) -> TurnGuard<'_, T> {
+        Rank::Order.assert_free();
+        let mut waiters = self.waiters();
+        if waiters.is_taken {
+            let place = if waiters.waiting.len() < self.awake {
+                AWAKE
+            } else {
+                ASLEEP
+            };
+            let waiter = Arc::new(Waiter {
+                thread: thread::current(),
+                place: AtomicU8::new(place),
+            });
+            waiters.waiting.push_back(waiter.clone());
+            drop(waiters);
+            waiter.wait();
+        } else {
+            waiters.is_taken = true;
+            drop(waiters);
+        }
+        HELD.set(HELD.get() | Rank::Order.bit());
+        TurnGuard {
+            turns: self,
+            _of_one_thread: PhantomData,
+        }
+    }
+
+    fn give_to_next(&self) {
+        let mut waiters = self.waiters();
+        let first = waiters.waiting.pop_front();
+        waiters.is_taken = first.is_some();
+        let next = self.awake.checked_sub(1);
+        let next = next.and_then(|last| waiters.waiting.get(last).cloned());
+        drop(waiters);
+        if let Some(first) = first {
+            first.place.store(TURN, Release);
+            first.thread.unpark();
+        }
+        if let Some(next) = next
+            && (next.place.compare_exchange(ASLEEP, AWAKE, AcqRel, Acquire)).is_ok()
+        {
+            next.thread.unpark();
+        }
+    }
+}
+
+/// A thread's turn.
+#[derive(Debug)]
+pub(crate) struct TurnGuard<'a, T> {
+    turns: &'a Turns<T>,
+    /// [`HELD`] belongs to the thread.
+    _of_one_thread: PhantomData<*const ()>,
+}
+
+impl<T> Deref for TurnGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the one guard borrows the value.
+        unsafe { &*self.turns.value.get() }
+    }
+}
+
+impl<T> DerefMut for TurnGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { &mut *self.turns.value.get() }
+    }
+}
+
+impl<T> Drop for TurnGuard<'_, T> {
+    fn drop(&mut self) {
+        HELD.set(HELD.get() & !Rank::Order.bit());
+        self.turns.give_to_next();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,7 +308,7 @@ mod tests {
     #[test]
     fn a_lock_out_of_order_panics() {
         let in_order = || {
-            let (first, second) = (Lock::new(Rank::Registry, ()), Lock::new(Rank::Order, ()));
+            let (first, second) = (Lock::new(Rank::Registry, ()), Turns::new((), true));
             let held = (first.lock(), second.lock());
             drop(held);
         };
@@ -138,7 +318,7 @@ mod tests {
             drop(held);
         };
         let backwards = || {
-            let (first, second) = (Lock::new(Rank::Order, ()), Lock::new(Rank::Pins, ()));
+            let (first, second) = (Turns::new((), false), Lock::new(Rank::Pins, ()));
             let held = (first.lock(), second.lock());
             drop(held);
         };
@@ -146,5 +326,31 @@ mod tests {
         assert!(std::panic::catch_unwind(again).is_err());
         assert!(std::panic::catch_unwind(backwards).is_err());
         in_order();
+    }
+
+    #[test]
+    fn turns_are_in_the_order_of_arrival_one_at_a_time() {
+        const THREADS: usize = 2 * MOST_AWAKE + 1;
+        for looks in [false, true] {
+            let turns = Turns::new(Vec::new(), looks);
+            thread::scope(|scope| {
+                let first = turns.lock();
+                for number in 0..THREADS {
+                    let turns = &turns;
+                    scope.spawn(move || {
+                        let mut order = turns.lock();
+                        let before = order.len();
+                        thread::sleep(Duration::from_millis(1));
+                        assert_eq!(order.len(), before);
+                        order.push(number);
+                    });
+                    while turns.waiters().waiting.len() <= number {
+                        thread::yield_now();
+                    }
+                }
+                drop(first);
+            });
+            assert_eq!(*turns.lock(), Vec::from_iter(0..THREADS));
+        }
     }
 }

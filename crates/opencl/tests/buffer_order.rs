@@ -19,26 +19,17 @@ mod order;
 
 /// The locks of the scheduler instead of the system's.
 mod sync {
-    pub enum Rank {
-        Order,
-    }
+    #[derive(Debug)]
+    pub struct Turns<T>(shuttle::sync::Mutex<T>);
+    pub type TurnGuard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
 
-    pub struct Lock<T>(shuttle::sync::Mutex<T>);
-    pub type Guard<'a, T> = shuttle::sync::MutexGuard<'a, T>;
-
-    impl<T> Lock<T> {
-        pub fn new(_rank: Rank, value: T) -> Self {
+    impl<T> Turns<T> {
+        pub fn new(value: T, _looks: bool) -> Self {
             Self(shuttle::sync::Mutex::new(value))
         }
 
-        pub fn lock(&self) -> Guard<'_, T> {
+        pub fn lock(&self) -> TurnGuard<'_, T> {
             self.0.lock().unwrap()
-        }
-    }
-
-    impl<T> std::fmt::Debug for Lock<T> {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("a lock")
         }
     }
 }
@@ -212,7 +203,7 @@ struct Buffer {
 
 impl Buffer {
     fn new(has_copy: bool) -> Self {
-        let order = Order::new();
+        let order = Order::new(true);
         Self {
             state: order.own(BufferState::new(has_copy)),
             order,
@@ -413,7 +404,11 @@ fn a_copy_of_the_host_is_right_whoever_uses_the_buffer() {
     all_at_once(
         true,
         &[
-            |buffer| (0..2).for_each(|_| drop(buffer.host_reads())),
+            |buffer| {
+                for _ in 0..2 {
+                    buffer.host_reads();
+                }
+            },
             |buffer| (0..2).for_each(|_| buffer.kernel_reads(KERNELS)),
             |buffer| (1..3).for_each(|value| buffer.kernel_writes(OTHERS, value)),
         ],

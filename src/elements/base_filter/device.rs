@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gst::prelude::*;
+use gst::{glib, prelude::*};
 
 use super::properties::{MemoryObject, Settings};
 use clinspect_core::ClError;
@@ -27,17 +27,17 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Opens the device, and takes the properties that take effect at the start.
+    /// Opens the device, and takes the properties that take effect at the start. Frames leave through the pad `source`.
     ///
     /// # Errors
     /// There is no such device, or it cannot be used.
-    pub fn open(settings: &Settings) -> Result<Self, ClError> {
-        let open = if settings.profile {
-            clinspect_opencl::open_profiled
+    pub fn open(settings: &Settings, source: &gst::Pad) -> Result<Self, ClError> {
+        let context = if settings.profile {
+            clinspect_opencl::open_profiled(&settings.device)?
         } else {
-            clinspect_opencl::open
+            let next = QueueQuery::ask(source);
+            clinspect_opencl::open_before(&settings.device, next.as_deref())?
         };
-        let context = open(&settings.device)?;
         let meter = Meter::new(settings.profile);
         Ok(Self {
             allocator: ClAllocator::new(&context, &meter),
@@ -47,6 +47,44 @@ impl Device {
             line_scan: settings.line_scan,
             self_test: settings.self_test,
         })
+    }
+}
+
+/// The query by which an element finds the next one that uses OpenCL, past tees, queues and elements that let queries pass.
+/// Elements start from the sinks on, so the next one has started.
+pub(super) struct QueueQuery;
+
+/// The context of an element in a query.
+#[derive(Clone, glib::Boxed)]
+#[boxed_type(name = "GstClInspectContext")]
+struct NextContext(Arc<ClContext>);
+
+impl QueueQuery {
+    const NAME: &'static str = "clinspect-queue";
+    const FIELD: &'static str = "context";
+
+    fn ask(source: &gst::Pad) -> Option<Arc<ClContext>> {
+        let mut query = gst::query::Custom::new(gst::Structure::new_empty(Self::NAME));
+        if !source.peer_query(&mut query) {
+            return None;
+        }
+        let answer = query.structure()?.get::<NextContext>(Self::FIELD).ok()?;
+        Some(answer.0)
+    }
+
+    /// Answers if this is such a query; false else.
+    pub fn answer(query: &mut gst::QueryRef, device: Option<&Device>) -> bool {
+        let gst::QueryViewMut::Custom(query) = query.view_mut() else {
+            return false;
+        };
+        let structure = query.structure_mut();
+        match device {
+            Some(device) if structure.name() == Self::NAME => {
+                structure.set(Self::FIELD, NextContext(device.context.clone()));
+                true
+            }
+            _ => false,
+        }
     }
 }
 

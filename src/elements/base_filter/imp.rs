@@ -15,7 +15,7 @@ use gst_base::{
 
 use super::{
     counts::Counts,
-    device::{self, Device},
+    device::{self, Device, QueueQuery},
     faults::Faults,
     live::before_caps,
     properties::{self, MemoryObject, Settings},
@@ -302,7 +302,7 @@ impl ClBaseFilter {
     /// Opens the device, and latches the properties that take effect at the start.
     fn open(&self) -> Result<(), ClError> {
         let data = self.class_data()?;
-        let device = Device::open(&lock(&self.settings).clone())?;
+        let device = Device::open(&lock(&self.settings).clone(), self.obj().src_pad())?;
         gst::info!(CAT, imp = self, "device {}", device.context.device_name());
         self.counts.start(&device.meter, data.counts);
         *lock(&self.device) = Some(device);
@@ -636,8 +636,11 @@ impl BaseTransformImpl for ClBaseFilter {
     }
 
     fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
-        let is_drain =
-            direction == gst::PadDirection::Sink && query.type_() == gst::QueryType::Drain;
+        let is_from_upstream = direction == gst::PadDirection::Sink;
+        if is_from_upstream && QueueQuery::answer(query, lock(&self.device).as_ref()) {
+            return true;
+        }
+        let is_drain = is_from_upstream && query.type_() == gst::QueryType::Drain;
         let holds_strips = is_drain && self.drain_web();
         let answered = BaseTransformImplExt::parent_query(self, direction, query) && !holds_strips;
         if answered

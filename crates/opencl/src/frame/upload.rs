@@ -253,7 +253,7 @@ impl Uploader {
             }
         }
         Ok(Staging {
-            memory: Pinned::new(&self.context, self.context.uploads(), size)?,
+            memory: Pinned::new(&self.context, self.context.commands(), size)?,
             last: None,
         })
     }
