@@ -11,13 +11,11 @@
     reason = "a test fails by panicking"
 )]
 
-use clinspect_testkit::tools;
+use clinspect_testkit::{child, layer, tools};
 mod balance;
 mod calls;
 mod cases;
-mod child;
 mod kept_programs;
-mod layer;
 mod leaks;
 mod limits;
 mod own_strips;
@@ -154,40 +152,8 @@ fn healthy(case: stand::Case) -> Option<stand::Trace> {
 /// Runs jobs, two per processor because they mostly wait; fails with the failures of the
 /// jobs.
 fn assert_all(jobs: &[String]) {
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let work = || {
-        let mut outcomes = Vec::new();
-        while let Some(job) = jobs.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
-            let outcome = child::run(job);
-            println!(
-                "{job}: {} scenarios, {} failed, the slowest took {} ms",
-                outcome.ran,
-                outcome.failures.len(),
-                outcome.slowest_ms
-            );
-            outcomes.push(outcome);
-        }
-        outcomes
-    };
-    let workers = std::thread::available_parallelism().map_or(2, |n| 2 * n.get());
-    let outcomes: Vec<child::Outcome> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers.min(jobs.len()))
-            .map(|_| scope.spawn(work))
-            .collect();
-        workers
-            .into_iter()
-            .flat_map(|w| w.join().unwrap())
-            .collect()
-    });
-    let failures: Vec<String> = outcomes.iter().flat_map(|o| o.failures.clone()).collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    if let Some(why) = outcomes.iter().find_map(|o| o.skipped.clone()) {
-        return tools::skip(&why);
-    }
-    assert!(
-        outcomes.iter().all(|o| o.ran > 0),
-        "a job without scenarios"
-    );
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+    child::assert_all(jobs, 2 * processors, child::run);
 }
 
 /// `kind` of every case, or of those that the environment names.
