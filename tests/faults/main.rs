@@ -21,6 +21,7 @@ mod limits;
 mod own_strips;
 mod pins;
 mod self_test;
+mod sharing;
 mod shutdown;
 mod stand;
 mod strips;
@@ -112,6 +113,16 @@ fn child() {
                 self_test::ALL,
                 self_test::Scenario::name,
                 self_test::try_one,
+            );
+        }
+        ["sharing"] => {
+            let Some(_) = healthy(cases::named("gaussian")) else {
+                return;
+            };
+            child::each(
+                sharing::ALL,
+                |(name, _)| (*name).to_owned(),
+                |(_, line)| sharing::try_one(line),
             );
         }
         ["calls-of", case] => {
@@ -216,6 +227,12 @@ fn self_test_refuses_drivers_that_compute_wrong_or_read_old_memory() {
 #[test]
 fn compiled_programs_are_kept_for_drivers_that_keep_none() {
     assert_all(&jobs(&["kept-programs"]));
+}
+
+#[test]
+fn readers_and_kernels_on_one_buffer_of_a_device_with_memory_of_its_own_do_not_wait_for_each_other()
+{
+    assert_all(&jobs(&["sharing"]));
 }
 
 #[test]
