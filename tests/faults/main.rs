@@ -11,18 +11,17 @@
     reason = "a test fails by panicking"
 )]
 
-use clinspect_testkit::tools;
+use clinspect_testkit::{child, layer, tools};
 mod balance;
 mod calls;
 mod cases;
-mod child;
 mod kept_programs;
-mod layer;
 mod leaks;
 mod limits;
 mod own_strips;
 mod pins;
 mod self_test;
+mod sharing;
 mod shutdown;
 mod stand;
 mod strips;
@@ -116,6 +115,16 @@ fn child() {
                 self_test::try_one,
             );
         }
+        ["sharing"] => {
+            let Some(_) = healthy(cases::named("gaussian")) else {
+                return;
+            };
+            child::each(
+                sharing::ALL,
+                |(name, _)| (*name).to_owned(),
+                |(_, line)| sharing::try_one(line),
+            );
+        }
         ["calls-of", case] => {
             let Some(healthy) = healthy(cases::named(case)) else {
                 return;
@@ -154,40 +163,8 @@ fn healthy(case: stand::Case) -> Option<stand::Trace> {
 /// Runs jobs, two per processor because they mostly wait; fails with the failures of the
 /// jobs.
 fn assert_all(jobs: &[String]) {
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let work = || {
-        let mut outcomes = Vec::new();
-        while let Some(job) = jobs.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
-            let outcome = child::run(job);
-            println!(
-                "{job}: {} scenarios, {} failed, the slowest took {} ms",
-                outcome.ran,
-                outcome.failures.len(),
-                outcome.slowest_ms
-            );
-            outcomes.push(outcome);
-        }
-        outcomes
-    };
-    let workers = std::thread::available_parallelism().map_or(2, |n| 2 * n.get());
-    let outcomes: Vec<child::Outcome> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers.min(jobs.len()))
-            .map(|_| scope.spawn(work))
-            .collect();
-        workers
-            .into_iter()
-            .flat_map(|w| w.join().unwrap())
-            .collect()
-    });
-    let failures: Vec<String> = outcomes.iter().flat_map(|o| o.failures.clone()).collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    if let Some(why) = outcomes.iter().find_map(|o| o.skipped.clone()) {
-        return tools::skip(&why);
-    }
-    assert!(
-        outcomes.iter().all(|o| o.ran > 0),
-        "a job without scenarios"
-    );
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+    child::assert_all(jobs, 2 * processors, child::run);
 }
 
 /// `kind` of every case, or of those that the environment names.
@@ -250,6 +227,12 @@ fn self_test_refuses_drivers_that_compute_wrong_or_read_old_memory() {
 #[test]
 fn compiled_programs_are_kept_for_drivers_that_keep_none() {
     assert_all(&jobs(&["kept-programs"]));
+}
+
+#[test]
+fn readers_and_kernels_on_one_buffer_of_a_device_with_memory_of_its_own_do_not_wait_for_each_other()
+{
+    assert_all(&jobs(&["sharing"]));
 }
 
 #[test]

@@ -443,9 +443,16 @@ pub fn queued_for_a_processor() -> Duration {
 }
 
 /// The bytes and metas of a buffer.
-fn fingerprint(buffer: &gst::Buffer) -> Option<u64> {
+pub fn fingerprint(buffer: &gst::Buffer) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     buffer.map_readable().ok()?.as_slice().hash(&mut hasher);
+    results(buffer)?.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+/// The metas of a buffer, with their masks.
+pub fn results(buffer: &gst::Buffer) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
     for histogram in HistogramResult::read(buffer) {
         (histogram.counts, histogram.frame_number).hash(&mut hasher);
         format!("{:?}", histogram.statistics).hash(&mut hasher);

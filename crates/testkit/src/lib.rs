@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+pub mod child;
 pub mod cloth;
 pub mod content;
 pub mod device;
@@ -15,6 +16,7 @@ pub mod encoded;
 pub mod frames;
 pub mod fuzzing;
 pub mod label;
+pub mod layer;
 pub mod live;
 pub mod marks;
 pub mod npz;

@@ -10,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clinspect_testkit::tools::opencl_layer;
-pub use clinspect_testkit::tools::write_layer_rules as write_rules;
+use crate::tools::opencl_layer;
+pub use crate::tools::write_layer_rules as write_rules;
 
 /// Environment variables of the layer.
 const RULES: &str = "CLINSPECT_LAYER_RULES";
@@ -70,7 +70,7 @@ pub fn library() -> &'static Path {
 
 /// The functions that the layer hooks.
 pub fn hooked() -> Vec<String> {
-    let list = include_str!("../opencl_layer/functions.h");
+    let list = include_str!("../../../tests/opencl_layer/functions.h");
     let list = list.split("#define HOOKED(X)").nth(1).unwrap();
     let list = list.split("\n\n").next().unwrap();
     list.split("X(")
@@ -83,18 +83,18 @@ pub fn hooked() -> Vec<String> {
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let all = env::temp_dir();
         // Remove the folders of ended processes.
-        for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if let Some(process) = name.strip_prefix("faults-")
+            if let Some(process) = name.strip_prefix("clinspect-layer-")
                 && !Path::new("/proc").join(process).exists()
             {
                 // Another process may remove the same folder.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
-        let folder = all.join(format!("faults-{}", std::process::id()));
+        let folder = all.join(format!("clinspect-layer-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         folder
     })
