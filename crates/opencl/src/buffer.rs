@@ -331,7 +331,7 @@ impl Transfers for ClBuffer {
     }
 
     fn upload(&self, turn: &Turn, contents: &Contents<Arc<Event>>) -> Result<Arc<Event>, ClError> {
-        let queue = self.context.commands();
+        let queue = self.context.uploads();
         let before = unended_elsewhere(contents, queue);
         let waits = self.context.wait_list(turn, queue, before.iter())?;
         // SAFETY: as above.

@@ -324,13 +324,17 @@ fn new_queue(
     // SAFETY: both handles are valid; a queue keeps its own reference to the context.
     let queue = unsafe { create_command_queue(context.raw(), device.id, flags) }
         .map_err(|code| call_error("clCreateCommandQueue", code, &device.name))?;
-    Ok(Arc::new(InOrderQueue::new(Queue::new(queue), order)))
+    Ok(Arc::new(InOrderQueue::new(
+        Queue::new(queue),
+        order,
+        device.fails_whole(),
+    )))
 }
 
 /// A device in use by one element: what all elements on the device share, and the element's queues.
 ///
-/// On a device with memory of its own the elements that a frame passes have an in-order queue together, so that no element
-/// waits for the frames of another camera, and no command for another queue. All elements on a device that shares the
+/// On a device with memory of its own the elements that a frame passes have in-order queues together, so that no element
+/// waits for the frames of another camera, and a command waits for another queue only behind an upload. All elements on a device that shares the
 /// host's memory have one queue together: its order divides the device fairly (docs/adr/0030).
 #[derive(Debug)]
 pub struct ClContext {
@@ -338,6 +342,7 @@ pub struct ClContext {
     /// Pinned memory for commands of this element, which no transfer uses now.
     pinned: Lock<Vec<Pinned>>,
     commands: Arc<InOrderQueue>,
+    uploads: Arc<InOrderQueue>,
     /// The device takes the times of the commands.
     is_profiled: bool,
     device: Arc<DeviceContext>,
@@ -357,14 +362,16 @@ impl ClContext {
     /// # Errors
     /// The error of `clCreateCommandQueue`.
     pub(super) fn new(device: Arc<DeviceContext>, profiled: bool) -> Result<Self, ClError> {
-        let commands = if device.caps().shares_host_memory {
-            device.queue.clone()
+        let new = || new_queue(&device.context, &device.device, &device.order, profiled);
+        let (commands, uploads) = if device.caps().shares_host_memory {
+            (device.queue.clone(), device.queue.clone())
         } else {
-            new_queue(&device.context, &device.device, &device.order, profiled)?
+            (new()?, new()?)
         };
         Ok(Self {
             pinned: Lock::default(),
             commands,
+            uploads,
             is_profiled: profiled,
             device,
         })
@@ -395,7 +402,13 @@ impl ClContext {
         self.pins.pin(memory, bytes, importer, create)
     }
 
-    /// The queue of all commands of the element.
+    /// The queue in which frames that the host wrote cross the bus: a source may be some frames ahead, and the kernels of
+    /// a frame must not wait for the next ones.
+    pub(super) fn uploads(&self) -> &Arc<InOrderQueue> {
+        &self.uploads
+    }
+
+    /// The queue of all other commands.
     pub(super) fn commands(&self) -> &Arc<InOrderQueue> {
         &self.commands
     }
@@ -530,7 +543,10 @@ impl ClContext {
     /// Waits until the device has executed every enqueued command. For measurements; elements wait
     /// for their own commands with [`Self::finish_within`].
     pub fn finish(&self) -> Result<(), ClError> {
-        (self.commands.finish()).map_err(|code| self.failed("clFinish", code, self.device_name()))
+        for queue in [&self.uploads, &self.commands] {
+            (queue.finish()).map_err(|code| self.failed("clFinish", code, self.device_name()))?;
+        }
+        Ok(())
     }
 }
 
@@ -607,6 +623,7 @@ pub fn open_before(selector: &str, next: Option<&ClContext>) -> Result<Arc<ClCon
         Some(next) => Ok(Arc::new(ClContext {
             pinned: Lock::default(),
             commands: next.commands.clone(),
+            uploads: next.uploads.clone(),
             is_profiled: false,
             device,
         })),

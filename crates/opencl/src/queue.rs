@@ -25,7 +25,7 @@ use opencl3::{
 use super::{
     handle::{EventHandle, Queue, call_error},
     order::{Order, Turn},
-    sync::Rank,
+    sync::{Lock, Rank},
 };
 use clinspect_core::ClError;
 
@@ -52,17 +52,23 @@ pub(super) struct InOrderQueue {
     flushed: AtomicU64,
     /// Commands up to this number have ended: a thread has waited for one of them, or for a later one.
     ended: AtomicU64,
+    /// See [`super::device::DeviceInfo::fails_whole`].
+    fails_whole: bool,
+    /// Events that nobody needs any more. To release one is a call of the driver like others, and waits for its turn.
+    unneeded: Lock<Vec<EventHandle>>,
 }
 
 impl InOrderQueue {
-    /// A queue of the device whose commands `order` owns.
-    pub fn new(queue: Queue, order: &Arc<Order>) -> Self {
+    /// A queue of the device whose commands `order` owns. `fails_whole`: a command that fails ends the context.
+    pub fn new(queue: Queue, order: &Arc<Order>, fails_whole: bool) -> Self {
         Self {
             queue,
             order: order.clone(),
             enqueued: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
             ended: AtomicU64::new(0),
+            fails_whole,
+            unneeded: Lock::new(Rank::Events, Vec::new()),
         }
     }
 
@@ -95,11 +101,13 @@ impl InOrderQueue {
         call(self.queue.raw()).map(|event| drop(Event::of(self, event)))
     }
 
-    /// Flushes all enqueued commands.
+    /// Flushes all enqueued commands, and releases the events that nobody needs any more.
     ///
     /// # Errors
     /// The status of `clFlush`.
     pub fn flush(&self, _turn: &Turn) -> Result<(), i32> {
+        let unneeded = std::mem::take(&mut *self.unneeded.lock());
+        drop(unneeded);
         let number = self.enqueued.load(Acquire);
         flush(self.queue.raw())?;
         self.flushed.fetch_max(number, AcqRel);
@@ -140,6 +148,17 @@ pub(super) struct Event {
     number: u64,
     /// The command is known to be complete without a failure: no further query is needed.
     is_done: AtomicBool,
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // On other drivers a release is cheap, and waits for nothing.
+        if self.queue.fails_whole
+            && let Some(handle) = self.handle.take()
+        {
+            self.queue.unneeded.lock().push(handle);
+        }
+    }
 }
 
 impl Event {
@@ -227,10 +246,10 @@ impl Event {
         self.number <= self.queue.ended.load(Acquire)
     }
 
-    /// Whether the command is known to be complete. One without an event is complete when a later one is, because a driver
-    /// that gives none ends the context with the first failure.
+    /// Whether the command is known to be complete without a failure. Where a failure ends the context, a command is complete
+    /// if a later one is.
     pub fn is_known_to_be_complete(&self) -> bool {
-        self.is_done.load(Acquire) || (self.handle.get().is_none() && self.has_been_passed())
+        self.is_done.load(Acquire) || (self.queue.fails_whole && self.has_been_passed())
     }
 
     /// Waits without a limit.

@@ -37,6 +37,8 @@ pub(crate) enum Rank {
     Value,
     /// The order of a device's commands ([`super::order::Order`]).
     Order,
+    /// The events of a queue that nobody needs.
+    Events,
 }
 
 thread_local! {
