@@ -160,8 +160,15 @@ pub const KEPT: Case = Case {
     ..case("kept", "clgaussian", "GRAY8")
 };
 
+/// A GPU of NVIDIA, on which a failure ends the context, so that commands in the middle of a submission have no events. The
+/// layer's failures end no context.
+pub const NVIDIA: Case = Case {
+    lies: "lie type 4\nlie unified 0\nlie platform 2\n",
+    ..case("nvidia", "clgaussian", "GRAY8")
+};
+
 /// The case of this name.
 pub fn named(name: &str) -> Case {
-    let mut all = ALL.iter().chain([&KEPT]);
+    let mut all = ALL.iter().chain([&KEPT, &NVIDIA]);
     *all.find(|case| case.name == name).expect("a case")
 }

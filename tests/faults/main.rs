@@ -205,8 +205,8 @@ fn every_call_failing_anywhere_is_one_error_and_recovers() {
 fn every_call_is_hooked_and_every_hook_is_called() {
     let mut hooked = layer::hooked();
     assert!(!hooked.is_empty());
-    let kept = jobs(&["calls-of:kept"]);
-    for job in of_every_case("calls-of", "").into_iter().chain(kept) {
+    let others = jobs(&["calls-of:kept", "calls-of:nvidia"]);
+    for job in of_every_case("calls-of", "").into_iter().chain(others) {
         // A call that the layer does not know ends the child.
         let outcome = child::run(&job);
         assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
@@ -282,6 +282,7 @@ fn objects_are_all_released_at_every_stop() {
         "balance:web:5",
         "balance:web-gpu:5",
         "balance:web-padded-gpu:5",
+        "balance:nvidia:5",
     ]));
 }
 

@@ -36,6 +36,7 @@
     X(clEnqueueCopyBufferRect) \
     X(clEnqueueMapBuffer) \
     X(clEnqueueUnmapMemObject) \
+    X(clEnqueueMarkerWithWaitList) \
     X(clFlush) \
     X(clWaitForEvents) \
     X(clGetEventInfo) \

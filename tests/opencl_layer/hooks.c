@@ -358,6 +358,10 @@ COMMAND(clEnqueueCopyBufferRect, CL_FALSE, CL_SUCCESS,
         (queue, source, target, source_origin, target_origin, region, source_row_pitch,
          source_slice_pitch, target_row_pitch, target_slice_pitch, count, waits, event))
 
+COMMAND(clEnqueueMarkerWithWaitList, CL_FALSE, CL_SUCCESS,
+        (cl_command_queue queue, cl_uint count, const cl_event *waits, cl_event *event),
+        (queue, count, waits, event))
+
 static void *CL_API_CALL hook_clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory,
                                                  cl_bool blocking, cl_map_flags flags,
                                                  size_t offset, size_t size, cl_uint count,

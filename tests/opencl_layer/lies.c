@@ -16,8 +16,13 @@
 void lie_about_platform(cl_platform_info what, size_t size, void *value)
 {
     unsigned long told;
-    if (what == CL_PLATFORM_NAME && lie("platform", &told))
-        /* In place, so that the length stays. */
+    static const char nvidia[] = "NVIDIA CUDA";
+    if (what != CL_PLATFORM_NAME || !lie("platform", &told))
+        return;
+    /* In place, so that the length stays. */
+    if (told == 2 && size >= sizeof nvidia)
+        memcpy(value, nvidia, sizeof nvidia);
+    else
         memset(value, 'X', size - 1);
 }
 
