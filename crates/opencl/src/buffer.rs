@@ -21,9 +21,7 @@ use super::{
     handle::{CAT, Mem, first_of, release},
     memory::Pinned,
     meter::Meter,
-    order::{
-        self, Access, Address, BufferState, Command, Contents, Owned, Transfers, Turn, Unmapped,
-    },
+    order::{self, Access, Address, Command, Contents, Owned, Transfers, Turn, Unmapped},
     queue::{Event, InOrderQueue},
 };
 use clinspect_core::ClError;
@@ -40,7 +38,7 @@ const SUBJECT: &str = "a frame";
 pub struct ClBuffer {
     mem: Mem,
     size: usize,
-    state: Owned<BufferState<Arc<Event>>>,
+    state: Owned<Arc<Event>>,
     copy: OnceLock<Pinned>,
     meter: Arc<Meter>,
     context: Arc<ClContext>,
@@ -61,7 +59,7 @@ impl ClBuffer {
         Ok(Self {
             mem: context.create_buffer(flags, size, ptr::null_mut())?,
             size,
-            state: context.order().own(BufferState::new(!is_shared)),
+            state: context.order().own(!is_shared),
             copy: OnceLock::new(),
             meter: meter.clone(),
             context: context.clone(),
@@ -82,7 +80,7 @@ impl ClBuffer {
         &self.context
     }
 
-    pub(super) fn state(&self) -> &Owned<BufferState<Arc<Event>>> {
+    pub(super) fn state(&self) -> &Owned<Arc<Event>> {
         &self.state
     }
 
@@ -92,6 +90,9 @@ impl ClBuffer {
     /// # Errors
     /// The failure of that unmap.
     pub fn check(&self) -> Result<(), ClError> {
+        if !self.state.is_broken() {
+            return Ok(());
+        }
         let mut ordered = self.context.order().lock();
         self.state.get(&mut ordered.key).contents().map(drop)
     }
@@ -99,6 +100,11 @@ impl ClBuffer {
     /// Declares the contents undefined: the next write map need not preserve them. Returns the failure of the command that
     /// wrote them.
     pub fn mark_undefined(&self) -> Option<ClError> {
+        if self.context.info().fails_whole() {
+            // The failure ends the context, which every later command tells.
+            self.state.recycle();
+            return None;
+        }
         let mut ordered = self.context.order().lock();
         self.state.get(&mut ordered.key).set_undefined()
     }
@@ -240,6 +246,10 @@ pub(super) fn unended_elsewhere(
 impl Command for Arc<Event> {
     fn shares_queue(&self, other: &Self) -> bool {
         Event::shares_queue(self, other)
+    }
+
+    fn is_over(&self) -> bool {
+        Event::is_known_to_be_complete(self)
     }
 
     fn failure(&self) -> Option<ClError> {

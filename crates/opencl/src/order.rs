@@ -9,7 +9,7 @@
 
 use std::{
     cell::UnsafeCell,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use crate::sync::{TurnGuard, Turns};
@@ -60,39 +60,59 @@ impl Order {
         self.turns.lock()
     }
 
-    /// A value that only the holder of this order sees.
-    pub fn own<T>(&self, value: T) -> Owned<T> {
+    /// The state of a new buffer, which only the holder of this order sees; see [`BufferState::new`].
+    pub fn own<C: Command>(&self, has_copy: bool) -> Owned<C> {
         Owned {
             owner: self.number,
-            value: UnsafeCell::new(value),
+            state: UnsafeCell::new(BufferState::new(has_copy)),
+            is_recycled: AtomicBool::new(false),
+            is_broken: AtomicBool::new(false),
         }
     }
 }
 
-/// A value that belongs to an [`Order`].
+/// The state of a buffer, which belongs to an [`Order`].
 #[derive(Debug)]
-pub(crate) struct Owned<T> {
+pub(crate) struct Owned<C> {
     owner: u64,
-    value: UnsafeCell<T>,
+    state: UnsafeCell<BufferState<C>>,
+    /// The contents become undefined before the next use: a thread that only says this needs no lock.
+    is_recycled: AtomicBool,
+    /// An unmap has failed.
+    is_broken: AtomicBool,
 }
 
-// SAFETY: a reference to the value needs the only `Key` of its owner, which is behind a lock.
-unsafe impl<T: Send> Sync for Owned<T> {}
+// SAFETY: a reference to the state needs the only `Key` of its owner, which is behind a lock.
+unsafe impl<C: Send> Sync for Owned<C> {}
 
-impl<T> Owned<T> {
-    /// The value.
+impl<C: Command> Owned<C> {
+    /// The state.
     ///
     /// # Panics
     /// The key is of another device.
     #[track_caller]
-    pub fn get<'a>(&'a self, key: &'a mut Key) -> &'a mut T {
+    pub fn get<'a>(&'a self, key: &'a mut Key) -> &'a mut BufferState<C> {
         assert_eq!(self.owner, key.0, "a buffer of another device");
         // SAFETY: there is one `Key` with this number, and it is borrowed exclusively for as long as the result.
-        unsafe { &mut *self.value.get() }
+        let state = unsafe { &mut *self.state.get() };
+        if self.is_recycled.swap(false, Ordering::AcqRel) {
+            state.set_undefined();
+        }
+        state
     }
 
-    pub fn get_mut(&mut self) -> &mut T {
-        self.value.get_mut()
+    pub fn get_mut(&mut self) -> &mut BufferState<C> {
+        self.state.get_mut()
+    }
+
+    /// Like [`BufferState::set_undefined`], before the next use.
+    pub fn recycle(&self) {
+        self.is_recycled.store(true, Ordering::Release);
+    }
+
+    /// Whether an unmap has failed.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Acquire)
     }
 }
 
@@ -118,6 +138,9 @@ unsafe impl Sync for Address {}
 pub(crate) trait Command: Clone {
     /// Whether both are in one queue, so that one ends before the other.
     fn shares_queue(&self, other: &Self) -> bool;
+
+    /// Whether the command is known to have ended, without a call of the driver.
+    fn is_over(&self) -> bool;
 
     /// The failure of the command, if it has failed by now.
     fn failure(&self) -> Option<ClError>;
@@ -243,7 +266,7 @@ pub(crate) enum Unmapped<C> {
 /// The failing call, or the failure of the command that wrote the contents, or of the last unmap.
 pub(crate) fn map<T: Transfers>(
     order: &Order,
-    state: &Owned<BufferState<T::Command>>,
+    state: &Owned<T::Command>,
     device: &T,
     access: Access,
 ) -> Result<Mapped<T::Command>, ClError> {
@@ -268,12 +291,16 @@ pub(crate) fn map<T: Transfers>(
 /// Ends one [`map`]. The last one gives the memory back to the device.
 pub(crate) fn unmap<T: Transfers>(
     order: &Order,
-    state: &Owned<BufferState<T::Command>>,
+    state: &Owned<T::Command>,
     device: &T,
 ) -> Unmapped<T::Command> {
     let mut ordered = order.lock();
     let Ordered { turn, key } = &mut *ordered;
-    state.get(key).unmap(turn, device)
+    let unmapped = state.get(key).unmap(turn, device);
+    if let Unmapped::Failed(_) = &unmapped {
+        state.is_broken.store(true, Ordering::Release);
+    }
+    unmapped
 }
 
 impl<C: Command> BufferState<C> {
@@ -321,6 +348,13 @@ impl<C: Command> BufferState<C> {
     /// The next writer need not preserve the contents. Returns the failure of the command that wrote them.
     pub fn set_undefined(&mut self) -> Option<ClError> {
         self.outdate_copy();
+        // What reads the contents has waited for the transfer that wrote them, or is itself one.
+        if let (Contents::Written { readers, .. }, Some(copy)) = (&self.contents, &mut self.copy)
+            && readers.iter().any(C::is_over)
+            && readers.iter().all(C::is_over)
+        {
+            copy.user = None;
+        }
         self.contents.set_undefined()
     }
 
@@ -381,7 +415,8 @@ impl<C: Command> BufferState<C> {
             mapped.address = device.host_copy();
             if copy.is_current || (access.write && self.contents.is_undefined()) {
                 // The host may read while an upload does, but not write.
-                let user = copy.user.clone().filter(|_| access.write);
+                let user = copy.user.clone();
+                let user = user.filter(|user| access.write && !user.is_over());
                 user.map_or(Ready::Now, Ready::Ended)
             } else {
                 let writer = self.contents.writer().cloned();
@@ -525,9 +560,11 @@ impl<C: Command> Contents<C> {
 
     fn set_undefined(&mut self) -> Option<ClError> {
         let writer = self.writer()?;
-        let failure = writer.failure();
         let mut users = self.readers().to_vec();
-        // A reader waited for the writer. A failed command has ended, and the next writer must not fail because of it.
+        // A reader waited for the writer.
+        let is_over = writer.is_over() || users.iter().any(C::is_over);
+        let failure = if is_over { None } else { writer.failure() };
+        // A failed command has ended, and the next writer must not fail because of it.
         if users.is_empty() && failure.is_none() {
             users.push(writer.clone());
         }

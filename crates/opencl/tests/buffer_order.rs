@@ -37,9 +37,7 @@ mod sync {
 use std::collections::VecDeque;
 
 use clinspect_core::ClError;
-use order::{
-    Access, Address, BufferState, Command, Contents, Order, Ordered, Owned, Transfers, Turn,
-};
+use order::{Access, Address, Command, Contents, Order, Ordered, Owned, Transfers, Turn};
 use shuttle::{
     sync::{Arc, Condvar, Mutex},
     thread,
@@ -150,6 +148,10 @@ impl Command for Cmd {
         self.0.queue == other.0.queue
     }
 
+    fn is_over(&self) -> bool {
+        *self.0.has_ended.lock().unwrap()
+    }
+
     fn failure(&self) -> Option<ClError> {
         None
     }
@@ -192,7 +194,7 @@ impl Queue {
 /// A device, a buffer in its memory, and the host's copy.
 struct Buffer {
     order: Order,
-    state: Owned<BufferState<Cmd>>,
+    state: Owned<Cmd>,
     queues: Arc<[Queue; 3]>,
     device: Arc<Memory>,
     /// `None`: host and device share the memory.
@@ -205,7 +207,7 @@ impl Buffer {
     fn new(has_copy: bool) -> Self {
         let order = Order::new(true);
         Self {
-            state: order.own(BufferState::new(has_copy)),
+            state: order.own(has_copy),
             order,
             queues: Arc::default(),
             device: Arc::default(),
@@ -247,9 +249,13 @@ impl Buffer {
         let mut ordered = self.order.lock();
         let Ordered { key, .. } = &mut *ordered;
         let state = self.state.get(key);
-        let waits = state.contents().unwrap().writer().cloned();
+        // No element reads a buffer that went back to its pool.
+        let Some(writer) = state.contents().unwrap().writer() else {
+            return;
+        };
+        let waits = vec![writer.clone()];
         let (device, expected) = (self.device.clone(), *self.last_written.lock().unwrap());
-        let command = self.enqueue(queue, waits.into_iter().collect(), move || {
+        let command = self.enqueue(queue, waits, move || {
             assert_eq!(device.read(), expected, "a kernel read other bytes");
         });
         state.set_reader(command);
@@ -282,8 +288,7 @@ impl Buffer {
 
     /// The buffer goes back to its pool.
     fn recycle(&self) {
-        let mut ordered = self.order.lock();
-        self.state.get(&mut ordered.key).set_undefined();
+        self.state.recycle();
     }
 }
 
