@@ -40,7 +40,8 @@ uint BUILTIN atomic_inc(volatile __local uint *p);
     type BUILTIN_CONST clamp(type x, type lowest, type highest);                                  \
     type BUILTIN_CONST mul_hi(type x, type y);                                                    \
     type BUILTIN_CONST rotate(type x, type bits);                                                 \
-    type BUILTIN_CONST popcount(type x);
+    type BUILTIN_CONST popcount(type x);                                                          \
+    type BUILTIN_CONST clz(type x);
 INTEGER_BUILTINS(char, uchar)
 INTEGER_BUILTINS(uchar, uchar)
 INTEGER_BUILTINS(short, ushort)

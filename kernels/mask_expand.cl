@@ -1,4 +1,4 @@
-/* Expands a packed mask, and reads one of few pixels; the types of its runs. Appended to files of any kind. */
+/* Expands a packed mask, and collects its marked pixels; the types of runs. Appended to files of any kind. */
 __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __global uchar *dst,
                           ulong dst_offset, uint dst_stride, int width, int height)
 {
@@ -12,31 +12,42 @@ __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __gl
         out[8 * column + i] = (bits & (0x80u >> i)) ? 255 : 0;
 }
 
-/* Collects the words that are not 0 of the first `bytes` bytes of a mask. A work-item per 4 bytes. `out`: two counters of
- * these words, of which out[slot] is 0 at entry and the other one is zeroed; then the number and the bytes of the first
- * `capacity` words, in any order. */
-__kernel void mask_set_words(__global const uchar *mask, ulong mask_offset, uint bytes, __global uint *out, uint slot,
-                             uint capacity)
-{
-    const uint number = get_global_id(0);
-    if (number == 0)
-        out[slot ^ 1u] = 0;
-    __global const uchar *from = mask + mask_offset + 4 * (size_t)number;
-    uint word = 0;
-    if (4 * (ulong)number + 4 <= bytes && ((ulong)from & 3u) == 0)
-        word = *(__global const uint *)from;
-    else
-        for (uint i = 0; i < 4 && 4 * (ulong)number + i < bytes; i++)
-            ((uchar *)&word)[i] = from[i];
-    if (!word)
-        return;
-    const uint place = atomic_inc(&out[slot]);
-    if (place >= capacity)
-        return;
-    out[2 + 2 * place] = number;
-    out[3 + 2 * place] = word;
-}
-
 /* Twins: core/components.rs (Run, RunDifference). */
 typedef struct { uint x0, x1, y, defect; } run_t;
 typedef struct { long sum; int peak; uint signs; } run_difference_t;
+
+/* Collects the marked pixels of a packed mask, whose other bits are 0. A work-item per 4 bytes of a row, of which there are
+ * `row_words` a row. `runs`: y and defect of the first one are two counters, of which number `slot` is 0 at entry and the
+ * other one is zeroed, and the first one has no columns. Behind it the first `capacity` sequences of marked pixels in the
+ * 4 bytes, in any order. */
+__kernel void mask_runs(__global const uchar *mask, ulong mask_offset, uint stride, uint rows, uint row_words,
+                        __global run_t *runs, uint slot, uint capacity)
+{
+    const uint item = get_global_id(0);
+    __global uint *counters = (__global uint *)runs + 2;
+    if (item == 0) {
+        counters[slot ^ 1u] = 0;
+        runs[0].x0 = runs[0].x1 = 0;
+    }
+    const uint y = item / row_words;
+    const uint column = 4 * (item - y * row_words);
+    if (y >= rows)
+        return;
+    __global const uchar *from = mask + mask_offset + (size_t)y * stride + column;
+    uint bits = 0;
+    for (uint i = 0; i < 4 && column + i < stride; i++)
+        bits |= (uint)from[i] << (24 - 8 * i);
+    uint x = 8 * column;
+    while (bits) {
+        const uint clear = clz(bits);
+        bits <<= clear;
+        const uint length = bits == ~0u ? 32 : clz(~bits);
+        bits = length == 32 ? 0 : bits << length;
+        const uint place = atomic_inc(&counters[slot]);
+        if (place < capacity) {
+            const run_t run = {x + clear, x + clear + length, y, 0};
+            runs[1 + place] = run;
+        }
+        x += clear + length;
+    }
+}

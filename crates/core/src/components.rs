@@ -93,6 +93,19 @@ pub struct RunDifference {
 
 const _: () = assert!(size_of::<RunDifference>() == 16);
 
+impl RunDifference {
+    /// The differences of this run and of `next`, which lies to the right in the same row.
+    #[must_use]
+    pub fn joined(self, next: &Self) -> Self {
+        let is_larger = next.peak.unsigned_abs() > self.peak.unsigned_abs();
+        Self {
+            sum: self.sum + next.sum,
+            peak: if is_larger { next.peak } else { self.peak },
+            signs: self.signs | next.signs,
+        }
+    }
+}
+
 /// A defect. Coordinates are relative to row 0 of the strip in which the defect closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MeasuredDefect {

@@ -124,55 +124,65 @@ impl ClContext {
         subject: &str,
     ) -> Result<(), ClError> {
         let spare = self.spare_pinned();
-        let range = [offset, out.len()];
-        let reading =
-            self.read_after(&self.order().lock().turn, mem, range, None, spare, subject)?;
-        self.finish_read(reading, out, subject).map(drop)
+        let parts = [(mem, offset, out.len())];
+        let reading = self.read_after(&self.order().lock().turn, &parts, None, spare, subject)?;
+        self.finish_read(reading, &mut [out], subject).map(drop)
     }
 
-    /// Enqueues a read of `len` bytes from `offset`, and hands it to the device; a failure of `before` fails the read.
+    /// Enqueues reads of parts of memories (the memory, offset and length), and hands them to the device; a failure of
+    /// `before` fails the reads.
     pub(super) fn read_after(
         &self,
         turn: &Turn,
-        mem: &Mem,
-        [offset, len]: [usize; 2],
+        parts: &[(&Mem, usize, usize)],
         before: Option<&Arc<Event>>,
         spare: Option<Pinned>,
         subject: &str,
     ) -> Result<Transfer, ClError> {
         let queue = self.commands();
+        let len = parts.iter().map(|(_, _, len)| len).sum();
         let pinned = self.pinned_for(turn, spare, len)?;
-        let waits = self.wait_list(turn, queue, before.into_iter())?;
-        // SAFETY: the driver checks the range against the buffer, and `Transfer` keeps the pinned memory, which has `len`
-        // bytes, until the command has ended.
-        let command = queue.enqueue(turn, |raw| unsafe {
-            enqueue_read_buffer(
-                raw,
-                mem.raw(),
-                CL_FALSE,
-                offset,
-                len,
-                pinned.address().0.cast(),
-                waits.len() as u32,
-                first_of(&waits),
-            )
-        });
-        let command = command.map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))?;
-        let transfer = Transfer { command, pinned };
+        let mut last = before.cloned();
+        let mut to = pinned.address().0;
+        for &(mem, offset, len) in parts {
+            let waits = self.wait_list(turn, queue, last.iter())?;
+            // SAFETY: the driver checks the range against the buffer, and `Transfer` keeps the pinned memory, which has
+            // room for all parts, until the last command has ended.
+            let command = queue.enqueue(turn, |raw| unsafe {
+                enqueue_read_buffer(
+                    raw,
+                    mem.raw(),
+                    CL_FALSE,
+                    offset,
+                    len,
+                    to.cast(),
+                    waits.len() as u32,
+                    first_of(&waits),
+                )
+            });
+            last = Some(command.map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))?);
+            // SAFETY: as above.
+            to = unsafe { to.add(len) };
+        }
         self.flush(turn, queue)?;
-        Ok(transfer)
+        let command = last.ok_or_else(|| ClError::Input("nothing is read".into()))?;
+        Ok(Transfer { command, pinned })
     }
 
-    /// Waits for a read, and copies what was read to `out`. Returns the command.
+    /// Waits for a read, and copies what was read of each part. Returns the last command.
     pub(super) fn finish_read(
         &self,
         reading: Transfer,
-        out: &mut [u8],
+        outs: &mut [&mut [u8]],
         subject: &str,
     ) -> Result<Arc<Event>, ClError> {
         let Transfer { command, pinned } = reading;
         self.wait(&command, subject)?;
-        pinned.copy_to(out);
+        let mut at = 0;
+        for out in outs {
+            pinned.copy_to(at, out);
+            at += out.len();
+        }
         self.keep_pinned(pinned);
         Ok(command)
     }
@@ -506,11 +516,11 @@ impl Pinned {
         self.address
     }
 
-    /// Copies the first bytes to `out`, which is no longer than the memory. All commands on the memory have ended.
-    pub fn copy_to(&self, out: &mut [u8]) {
-        let len = out.len().min(self.len);
-        // SAFETY: the memory has `len` bytes, and no command uses it.
-        unsafe { ptr::copy_nonoverlapping(self.address.0, out.as_mut_ptr(), len) };
+    /// Copies bytes from `offset` on to `out`, which ends inside the memory. All commands on the memory have ended.
+    pub fn copy_to(&self, offset: usize, out: &mut [u8]) {
+        let len = out.len().min(self.len.saturating_sub(offset));
+        // SAFETY: the memory has `offset + len` bytes, and no command uses it.
+        unsafe { ptr::copy_nonoverlapping(self.address.0.add(offset), out.as_mut_ptr(), len) };
     }
 
     /// Copies `bytes`, which are no longer than the memory, into it. No command uses the memory.

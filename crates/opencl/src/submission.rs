@@ -245,15 +245,43 @@ impl<'a> Submission<'a> {
         subject: &str,
     ) -> Result<(), ClError> {
         let ordered = self.take_order();
-        let (last, spare, range) = (self.last.as_ref(), self.pinned.take(), [offset, out.len()]);
-        let reading = (self.context).read_after(&ordered.turn, mem, range, last, spare, subject)?;
+        let parts = [(mem, offset, out.len())];
+        let (last, spare) = (self.last.as_ref(), self.pinned.take());
+        let reading = (self.context).read_after(&ordered.turn, &parts, last, spare, subject)?;
         drop(ordered);
-        let read = self.context.finish_read(reading, out, subject)?;
+        let read = (self.context).finish_read(reading, &mut [out], subject)?;
+        self.note_read(&read, parts[0].2);
+        Ok(())
+    }
+
+    /// Ends the commands with a read of the beginning of each memory, and waits once.
+    ///
+    /// # Errors
+    /// The failing call, or the failure of a command.
+    pub fn read_all(
+        mut self,
+        reads: &mut [(&Mem, &mut [u8])],
+        subject: &str,
+    ) -> Result<(), ClError> {
+        let ordered = self.take_order();
+        let parts: Vec<_> = reads
+            .iter()
+            .map(|(mem, out)| (*mem, 0, out.len()))
+            .collect();
+        let (last, spare) = (self.last.as_ref(), self.pinned.take());
+        let reading = (self.context).read_after(&ordered.turn, &parts, last, spare, subject)?;
+        drop(ordered);
+        let mut outs: Vec<&mut [u8]> = reads.iter_mut().map(|(_, out)| &mut **out).collect();
+        let read = self.context.finish_read(reading, &mut outs, subject)?;
+        self.note_read(&read, parts.iter().map(|part| part.2).sum());
+        Ok(())
+    }
+
+    fn note_read(&self, read: &Arc<Event>, bytes: usize) {
         for done in self.last.iter().chain(&self.waited) {
             done.set_done();
         }
-        self.meter.result(&read, out.len());
-        Ok(())
+        self.meter.result(read, bytes);
     }
 
     /// Ends the commands and waits for them; the host then reads `read` bytes of a result in place.

@@ -8,10 +8,10 @@ use clinspect_core::{
     mask::packed_stride,
     ndrange::NdRange,
 };
-use clinspect_opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program};
+use clinspect_opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program, Submission};
 
 use crate::{
-    inspection::{Subject, Submitted},
+    inspection::{PackedMask, Subject, Submitted},
     to_u32,
 };
 
@@ -19,14 +19,35 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Lister {
     differences: RunDifferences,
-    pub scanner: Scanner,
+    scanner: Scanner,
+    ahead: Ahead,
 }
+
+/// The list of a frame that follows a listed one: its marks are collected and measured by the commands that make them, and
+/// the host waits once. Frames with defects often come in a row.
+#[derive(Debug, Default)]
+enum Ahead {
+    /// The next frame is listed when its marks are known.
+    #[default]
+    Off,
+    /// The next frame has at most this many runs, if it is like the last one.
+    Wanted(usize),
+    /// The runs in this memory are being collected and measured.
+    Submitted(Mem),
+    /// The differences of the runs that the scanner has read.
+    Measured(Vec<RunDifference>),
+}
+
+/// Most runs that are measured before they are known.
+const MOST_AHEAD: usize = 1024;
+/// Fewest runs for which there is room.
+const LEAST_AHEAD: usize = 64;
 
 /// Finds the defects of a mask.
 #[derive(Debug)]
 pub(crate) struct Scanner {
     /// Where masks cross a bus to the host.
-    set_words: Option<SetWords>,
+    marked: Option<MarkedRuns>,
 }
 
 impl Scanner {
@@ -36,10 +57,17 @@ impl Scanner {
     /// The failing call.
     pub fn new(context: &ClContext, program: &Program, has_bus: bool) -> Result<Self, ClError> {
         Ok(Self {
-            set_words: has_bus
-                .then(|| SetWords::new(context, program))
+            marked: has_bus
+                .then(|| MarkedRuns::new(context, program))
                 .transpose()?,
         })
+    }
+
+    /// Runs that the device has collected of the last mask; the largest number if it did not.
+    fn count(&self) -> usize {
+        let read = self.marked.as_ref().map(|marked| marked.read.len());
+        read.and_then(|read| read.checked_sub(1))
+            .unwrap_or(CAPACITY)
     }
 
     /// The runs of the defects that are listed with this mask, and of those that stay open. `ends`: the web ends with this
@@ -56,19 +84,16 @@ impl Scanner {
     ) -> Result<&'f [Run], ClError> {
         let [width, height] = mask.size;
         let stride = packed_stride(width);
-        let read = match &mut self.set_words {
-            Some(set_words) => set_words.read(context, mask, [stride, height], meter)?,
-            None => None,
-        };
-        match read {
-            Some(mask) => {
-                Ok(finder.scan_rows(mask.bytes, stride, width, mask.is_set, limits, ends))
-            }
-            None => mask.buffer.read_with(|bytes| {
-                let bytes = bytes.get(mask.offset..).unwrap_or(&[]);
-                finder.scan(bytes, stride, width, height, limits, ends)
-            }),
+        if let Some(marked) = &mut self.marked
+            && marked.read(context, mask, meter)?
+        {
+            let (bytes, is_set) = marked.mask(mask.size);
+            return Ok(finder.scan_rows(bytes, stride, width, is_set, limits, ends));
         }
+        mask.buffer.read_with(|bytes| {
+            let bytes = bytes.get(mask.offset..).unwrap_or(&[]);
+            finder.scan(bytes, stride, width, height, limits, ends)
+        })
     }
 }
 
@@ -82,6 +107,18 @@ pub(crate) struct DeviceMask<'a> {
     pub size: [usize; 2],
     /// Number of marked pixels.
     pub pixels: u64,
+}
+
+impl<'a> DeviceMask<'a> {
+    /// A mask of unknown marks.
+    pub fn of((buffer, offset): PackedMask<'a>, size: [usize; 2]) -> Self {
+        Self {
+            buffer,
+            offset,
+            size,
+            pixels: 0,
+        }
+    }
 }
 
 /// An operator that lists the marks that it alone has made.
@@ -101,9 +138,20 @@ pub(crate) trait Lists: Submitted {
     ) -> Result<Listed, ClError> {
         let (context, lister) = self.lister();
         let web = (&mut *finder, limits, ends);
-        let runs = lister.scanner.scan(context, mask, web, subject.meter)?;
-        let measured = self.measure(subject, (mask.buffer, mask.offset), runs)?;
-        let mut listed = finder.list(measured);
+        let mut listed = if let Some((mask, is_set)) = lister.measured_mask(mask.size) {
+            let stride = packed_stride(mask.1);
+            let runs = web
+                .0
+                .scan_rows(mask.0, stride, mask.1, is_set, limits, ends);
+            let measured = lister.measured(runs);
+            finder.list(&measured)
+        } else {
+            let runs = lister.scanner.scan(context, mask, web, subject.meter)?;
+            let measured = self.measure(subject, (mask.buffer, mask.offset), runs)?;
+            finder.list(measured)
+        };
+        let (_, lister) = self.lister();
+        lister.note_listed(lister.scanner.count());
         for defect in &mut listed.defects {
             self.complete(defect);
         }
@@ -141,7 +189,109 @@ impl Lister {
         Ok(Self {
             differences: RunDifferences::new(context, program)?,
             scanner: Scanner::new(context, program, has_bus)?,
+            ahead: Ahead::Off,
         })
+    }
+
+    /// The results of the last [`Self::measure`].
+    pub fn results(&self) -> &[RunDifference] {
+        &self.differences.results
+    }
+
+    /// Whether the marks of the next frame are to be measured by [`Self::measure_ahead`].
+    pub fn wants_ahead(&self) -> bool {
+        matches!(self.ahead, Ahead::Wanted(_))
+    }
+
+    /// Enqueues the collection of a mask's marks and their measurement. `args`: see [`Self::measure`].
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn measure_ahead(
+        &mut self,
+        context: &Arc<ClContext>,
+        mask: DeviceMask,
+        [frame_args, more_args]: [&[Arg]; 2],
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let (Ahead::Wanted(count), Some(marked)) =
+            (std::mem::take(&mut self.ahead), &mut self.scanner.marked)
+        else {
+            return Ok(());
+        };
+        let runs = marked.submit(context, mask, count, submission)?;
+        let mask_args = [
+            Arg::Reads(Memory::Buffer(mask.buffer)),
+            Arg::U64(mask.offset as u64),
+        ];
+        let args = [frame_args, &mask_args, more_args].concat();
+        self.differences
+            .submit(context, &args, &runs, 1 + count, submission)?;
+        self.ahead = Ahead::Submitted(runs);
+        Ok(())
+    }
+
+    /// Where what [`Self::measure_ahead`] collects and measures is read to, behind `first`.
+    pub fn reads_ahead<'a>(
+        &'a mut self,
+        first: (&'a Mem, &'a mut [u8]),
+    ) -> Vec<(&'a Mem, &'a mut [u8])> {
+        let mut reads = vec![first];
+        if let (Ahead::Submitted(runs), Some(marked)) = (&self.ahead, &mut self.scanner.marked) {
+            reads.push((runs, bytemuck::cast_slice_mut(&mut marked.read)));
+            reads.push(self.differences.read());
+        }
+        reads
+    }
+
+    /// Takes what was read. `is_last`: no pixel was marked or cleared afterwards.
+    pub fn take_ahead(&mut self, is_last: bool) {
+        let ahead = std::mem::take(&mut self.ahead);
+        if let (Ahead::Submitted(runs), Some(marked)) = (ahead, &mut self.scanner.marked)
+            && marked.take(runs)
+            && is_last
+        {
+            let count = marked.read.len();
+            self.ahead = Ahead::Measured(self.differences.results[..count].to_vec());
+        }
+    }
+
+    /// The mask of this size whose marks were measured ahead, with its width, and by row whether a pixel is marked.
+    fn measured_mask(&mut self, size: [usize; 2]) -> Option<((&[u8], usize), &[bool])> {
+        if !matches!(self.ahead, Ahead::Measured(_)) {
+            return None;
+        }
+        let (mask, is_set) = self.scanner.marked.as_mut()?.mask(size);
+        Some(((mask, size[0]), is_set))
+    }
+
+    /// The differences of runs of the mask that was measured ahead: of the pieces that the device has made of them.
+    fn measured(&mut self, runs: &[Run]) -> Vec<RunDifference> {
+        let (Ahead::Measured(differences), Some(marked)) = (&self.ahead, &self.scanner.marked)
+        else {
+            return Vec::new();
+        };
+        let pieces = marked.read.iter().zip(differences).skip(1);
+        let mut pieces: Vec<(&Run, &RunDifference)> = pieces.collect();
+        pieces.sort_unstable_by_key(|(run, _)| (run.y, run.x0));
+        let of_run = |run: &Run| {
+            let first = pieces.partition_point(|(piece, _)| (piece.y, piece.x0) < (run.y, run.x0));
+            let inside = pieces[first..].iter();
+            let inside = inside.take_while(|(piece, _)| piece.y == run.y && piece.x1 <= run.x1);
+            inside.fold(RunDifference::default(), |sum, (_, piece)| {
+                sum.joined(piece)
+            })
+        };
+        runs.iter().map(of_run).collect()
+    }
+
+    /// Notes that a frame with these runs was listed.
+    fn note_listed(&mut self, count: usize) {
+        let room = (2 * count).next_power_of_two().max(LEAST_AHEAD);
+        self.ahead = match self.scanner.marked {
+            Some(_) if room <= MOST_AHEAD => Ahead::Wanted(room),
+            _ => Ahead::Off,
+        };
     }
 
     /// Measures the marked pixels of runs. `frame_args` are the arguments of kernel `run_differences` before the mask,
@@ -227,70 +377,97 @@ impl RunDifferences {
             (self.runs, self.out) = Self::memory(context, self.capacity)?;
         }
         context.write(&self.runs, 0, bytemuck::cast_slice(runs), "runs of defects")?;
-        let count = u32::try_from(runs.len())
-            .map_err(|_| ClError::Refused(format!("{} runs are too many", runs.len())))?;
-        let mut args = frame_args.to_vec();
-        args.extend([Arg::Mem(&self.runs), Arg::U32(count), Arg::Mem(&self.out)]);
-        let range = if context.caps().is_cpu {
-            NdRange::groups(runs.len().min(MOST_CPU_ITEMS), 1)
-        } else {
-            let group = RUN_GROUP.min(context.kernel_work_group(&self.kernel)?);
-            NdRange::groups(runs.len().div_ceil(group), group)
-        };
+        let mut submission = context.submit(meter, size_of_val(runs));
+        let args = (&mut self.kernel, &self.runs, &self.out);
+        launch(context, args, frame_args, runs.len(), &mut submission)?;
         self.results.resize(runs.len(), RunDifference::default());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.results);
-        let mut submission = context.submit(meter, bytes.len());
-        submission.run(&mut self.kernel, RUN_DIFFERENCES, &args, &range)?;
         submission.read(&self.out, 0, bytes, "differences of runs")?;
         Ok(&self.results)
     }
+
+    /// Enqueues the measurement of `count` runs in `runs`, and makes room for the results.
+    fn submit(
+        &mut self,
+        context: &Arc<ClContext>,
+        frame_args: &[Arg],
+        runs: &Mem,
+        count: usize,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        if count > self.capacity {
+            self.capacity = count.next_power_of_two();
+            (self.runs, self.out) = Self::memory(context, self.capacity)?;
+        }
+        self.results.resize(count, RunDifference::default());
+        let args = (&mut self.kernel, runs, &self.out);
+        launch(context, args, frame_args, count, submission)
+    }
+
+    /// Where the results of [`Self::submit`] are read to.
+    fn read(&mut self) -> (&Mem, &mut [u8]) {
+        (&self.out, bytemuck::cast_slice_mut(&mut self.results))
+    }
 }
 
-const SET_WORDS: &str = "mask_set_words";
-/// Words that the device memory holds.
+fn launch(
+    context: &Arc<ClContext>,
+    (kernel, runs, out): (&mut Kernel, &Mem, &Mem),
+    frame_args: &[Arg],
+    count: usize,
+    submission: &mut Submission,
+) -> Result<(), ClError> {
+    let mut args = frame_args.to_vec();
+    args.extend([
+        Arg::Mem(runs),
+        Arg::U32(to_u32(count, "runs")?),
+        Arg::Mem(out),
+    ]);
+    let range = if context.caps().is_cpu {
+        NdRange::groups(count.min(MOST_CPU_ITEMS), 1)
+    } else {
+        let group = RUN_GROUP.min(context.kernel_work_group(kernel)?);
+        NdRange::groups(count.div_ceil(group), group)
+    };
+    submission.run(kernel, RUN_DIFFERENCES, &args, &range)
+}
+
+const MASK_RUNS: &str = "mask_runs";
+/// Runs that the device memory holds.
 const CAPACITY: usize = 4096;
 /// Work-items per work-group.
-const SET_WORDS_GROUP: usize = 128;
-/// Two counters of set words, which take turns.
-const COUNTERS: usize = 2;
-const WORD: usize = size_of::<u32>();
+const MASK_RUNS_GROUP: usize = 128;
 
-/// The kernel and its memory.
+/// The marked pixels of a mask, which the device collects.
 #[derive(Debug)]
-pub(super) struct SetWords {
+pub(super) struct MarkedRuns {
     kernel: Kernel,
     group: usize,
-    /// The counters, then the number and the bytes of each word; `None` if the counters are unknown.
-    out: Option<Mem>,
+    /// A run of two counters, then the runs; `None` if the counters are unknown.
+    runs: Option<Mem>,
+    /// The size of the masks that the runs are of: behind those of the last mask are runs of masks before.
+    size: [usize; 2],
     slot: usize,
-    read: Vec<u32>,
-    /// The last mask, and its words that are not 0.
-    mask: Vec<u32>,
-    set: Vec<u32>,
+    read: Vec<Run>,
+    /// The last mask, and the bytes that are not 0.
+    mask: Vec<u8>,
+    set: Vec<usize>,
     /// By row of the mask: whether it has a marked pixel.
     is_set: Vec<bool>,
 }
 
-/// A mask on the host.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct HostMask<'a> {
-    /// The packed rows.
-    pub bytes: &'a [u8],
-    /// By row: whether it has a marked pixel.
-    pub is_set: &'a [bool],
-}
-
-impl SetWords {
+impl MarkedRuns {
     /// Prepares the kernel.
     ///
     /// # Errors
     /// The failing call.
     pub fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
-        let kernel = program.kernel(SET_WORDS)?;
+        let kernel = program.kernel(MASK_RUNS)?;
         Ok(Self {
-            group: SET_WORDS_GROUP.min(context.kernel_work_group(&kernel)?),
+            group: MASK_RUNS_GROUP.min(context.kernel_work_group(&kernel)?),
             kernel,
-            out: None,
+            runs: None,
+            size: [0; 2],
             slot: 0,
             read: Vec::new(),
             mask: Vec::new(),
@@ -299,8 +476,55 @@ impl SetWords {
         })
     }
 
-    /// A mask of `rows` rows and `stride` bytes a row, in which no other bits are set than those of its marked pixels;
-    /// `None` if these are too many.
+    /// Enqueues the kernel, and makes room for `count` runs on the host. Returns the memory of the runs.
+    fn submit(
+        &mut self,
+        context: &ClContext,
+        mask: DeviceMask,
+        count: usize,
+        submission: &mut Submission,
+    ) -> Result<Mem, ClError> {
+        // After a failure the counters are unknown, and the memory is made again.
+        let runs = match self.runs.take() {
+            Some(runs) if self.size == mask.size => runs,
+            _ => {
+                (self.size, self.slot) = (mask.size, 0);
+                let runs = context.device_memory((1 + CAPACITY) * size_of::<Run>())?;
+                submission.zero(&runs, (1 + CAPACITY) * size_of::<Run>(), "runs of a mask")?;
+                runs
+            }
+        };
+        let [width, height] = mask.size;
+        let stride = packed_stride(width);
+        let row_words = stride.div_ceil(size_of::<u32>());
+        let args = [
+            Arg::Reads(Memory::Buffer(mask.buffer)),
+            Arg::U64(mask.offset as u64),
+            Arg::U32(to_u32(stride, "a mask")?),
+            Arg::U32(to_u32(height, "a mask")?),
+            Arg::U32(to_u32(row_words, "a mask")?),
+            Arg::Mem(&runs),
+            Arg::U32(to_u32(self.slot, "a counter")?),
+            Arg::U32(to_u32(CAPACITY, "runs")?),
+        ];
+        let range = NdRange::groups((row_words * height).div_ceil(self.group), self.group);
+        submission.run(&mut self.kernel, MASK_RUNS, &args, &range)?;
+        self.read.resize(1 + count, Run::default());
+        Ok(runs)
+    }
+
+    /// Takes what was read of the memory. Returns false if the mask has more runs than were read.
+    fn take(&mut self, runs: Mem) -> bool {
+        let counters = self.read.first().map_or([0; 2], |run| [run.y, run.defect]);
+        let count = counters[self.slot] as usize;
+        self.slot = 1 - self.slot;
+        self.runs = Some(runs);
+        let is_whole = count < self.read.len();
+        self.read.truncate(if is_whole { 1 + count } else { 1 });
+        is_whole
+    }
+
+    /// Collects the marked pixels and waits. Returns false if these are too many.
     ///
     /// # Errors
     /// The failing call.
@@ -308,74 +532,45 @@ impl SetWords {
         &mut self,
         context: &Arc<ClContext>,
         mask: DeviceMask,
-        [stride, rows]: [usize; 2],
         meter: &Arc<Meter>,
-    ) -> Result<Option<HostMask<'_>>, ClError> {
-        let pixels = mask.pixels;
-        if pixels > CAPACITY as u64 {
-            return Ok(None);
+    ) -> Result<bool, ClError> {
+        if mask.pixels > CAPACITY as u64 {
+            return Ok(false);
         }
-        let bytes = stride * rows;
-        // After a failure below the counters are unknown, and the memory is made again.
-        let out = match self.out.take() {
-            Some(out) => out,
-            None => {
-                let out = context.device_memory((COUNTERS + 2 * CAPACITY) * WORD)?;
-                context.zero(&out, COUNTERS * WORD, "the counters of set words")?;
-                self.slot = 0;
-                out
-            }
-        };
-        let args = [
-            Arg::Reads(Memory::Buffer(mask.buffer)),
-            Arg::U64(mask.offset as u64),
-            Arg::U32(to_u32(bytes, "a mask")?),
-            Arg::Mem(&out),
-            Arg::U32(to_u32(self.slot, "a counter")?),
-            Arg::U32(to_u32(CAPACITY, "words")?),
-        ];
-        let words = bytes.div_ceil(WORD);
-        let range = NdRange::groups(words.div_ceil(self.group), self.group);
-        let mut submission = context.submit(meter, bytes);
-        submission.run(&mut self.kernel, SET_WORDS, &args, &range)?;
-        // A pixel is in one word.
-        self.read.resize(COUNTERS + 2 * pixels as usize, 0);
+        let mut submission = context.submit(meter, packed_stride(mask.size[0]) * mask.size[1]);
+        let runs = self.submit(context, mask, mask.pixels as usize, &mut submission)?;
         let read = bytemuck::cast_slice_mut(&mut self.read);
-        submission.read(&out, 0, read, "the set words of a mask")?;
-        let (counters, found) = self.read.split_at(COUNTERS);
-        let count = counters[self.slot] as usize;
-        self.slot = 1 - self.slot;
-        self.out = Some(out);
-        let found = found.as_chunks().0;
-        if count > found.len() {
-            return Ok(None);
-        }
+        submission.read(&runs, 0, read, "runs of a mask")?;
+        Ok(self.take(runs))
+    }
 
-        if self.mask.len() != words {
+    /// The packed mask of what was read, in which no other bits are set, and by row whether a pixel is marked.
+    fn mask(&mut self, [width, height]: [usize; 2]) -> (&[u8], &[bool]) {
+        let stride = packed_stride(width);
+        if self.mask.len() != stride * height {
             self.set.clear();
-            self.mask = vec![0; words];
+            self.mask = vec![0; stride * height];
         }
-        for word in self.set.drain(..) {
-            self.mask[word as usize] = 0;
+        for byte in self.set.drain(..) {
+            self.mask[byte] = 0;
         }
         self.is_set.clear();
-        self.is_set.resize(rows, false);
-        for &[number, value] in &found[..count] {
-            let Some(word) = self.mask.get_mut(number as usize) else {
+        self.is_set.resize(height, false);
+        for run in self.read.iter().skip(1) {
+            let Some(is_set) = self.is_set.get_mut(run.y as usize) else {
                 continue;
             };
-            *word = value;
-            self.set.push(number);
-            // A word may lie in several rows.
-            let first = number as usize * WORD;
-            for row in first / stride..=(first + WORD - 1) / stride {
-                if let Some(is_set) = self.is_set.get_mut(row) {
-                    *is_set = true;
+            *is_set = true;
+            for x in run.x0..run.x1 {
+                let at = run.y as usize * stride + x as usize / 8;
+                if let Some(byte) = self.mask.get_mut(at) {
+                    if *byte == 0 {
+                        self.set.push(at);
+                    }
+                    *byte |= 0x80 >> (x % 8);
                 }
             }
         }
-        let bytes = bytemuck::cast_slice(&self.mask).get(..bytes);
-        let is_set = &self.is_set;
-        Ok(bytes.map(|bytes| HostMask { bytes, is_set }))
+        (&self.mask, &self.is_set)
     }
 }

@@ -357,47 +357,12 @@ impl Submitted for PitchThreshold {
         mask: PackedMask,
         runs: &[Run],
     ) -> Result<&[RunDifference], ClError> {
-        let window = self.window;
-        let [src, src_offset, src_stride] = source_args(subject.frame.plane(0)?, None, 0)?;
-        // Without a search the comparisons stand in for the table, which the kernel does not read.
-        let (tiles, tile_rows, table) = match &self.presence {
-            Some(presence) => (
-                presence.tiles_arg()?,
-                presence.rows_arg()?,
-                Arg::Mem(presence.table()),
-            ),
-            None => (
-                Arg::I32x4([1; 4]),
-                Arg::I32x4([0; 4]),
-                Arg::Mem(&self.comparisons),
-            ),
-        };
-        let frame_args = [
-            src,
-            src_offset,
-            src_stride,
-            Arg::I32(to_i32(self.width, "a width")?),
-            Arg::I32(to_i32(window.height, "a height")?),
-            Arg::I32(to_i32(window.first, "a row")?),
-            Arg::Mem(&self.comparisons),
-            Arg::I32(to_i32(self.comparison_list.len(), "comparisons")?),
-            Arg::I32(self.theta),
-            Arg::I32(self.flags),
-            tiles,
-            tile_rows,
-            table,
-            Arg::I32(i32::from(self.marked.missing > 0)),
-        ];
-        // Without coarser levels the comparisons stand in for their memory, which the kernel does not read.
-        let levels = match &self.scales {
-            Some(scales) => scales.difference_args()?,
-            None => {
-                let none = Arg::Mem(&self.comparisons);
-                [none, none, Arg::I32(0), none, none]
-            }
-        };
-        let args: [&[Arg]; 2] = [&frame_args, &levels];
-        (self.lister).measure(&self.context, mask, args, runs, subject.meter)
+        let is_missing = self.marked.missing > 0;
+        let meter = subject.meter;
+        self.with_difference_args(subject, is_missing, |lister, context, args| {
+            lister.measure(context, mask, args, runs, meter).map(drop)
+        })?;
+        Ok(self.lister.results())
     }
 }
 
@@ -480,6 +445,56 @@ impl Inspection for PitchThreshold {
 }
 
 impl PitchThreshold {
+    /// Calls `measure` with the arguments of kernel `run_differences` before and behind the mask. `is_missing`: there are
+    /// tiles without the pattern.
+    fn with_difference_args(
+        &mut self,
+        subject: Subject,
+        is_missing: bool,
+        measure: impl FnOnce(&mut Lister, &Arc<ClContext>, [&[Arg]; 2]) -> Result<(), ClError>,
+    ) -> Result<(), ClError> {
+        let window = self.window;
+        let [src, src_offset, src_stride] = source_args(subject.frame.plane(0)?, None, 0)?;
+        // Without a search the comparisons stand in for the table, which the kernel does not read.
+        let (tiles, tile_rows, table) = match &self.presence {
+            Some(presence) => (
+                presence.tiles_arg()?,
+                presence.rows_arg()?,
+                Arg::Mem(presence.table()),
+            ),
+            None => (
+                Arg::I32x4([1; 4]),
+                Arg::I32x4([0; 4]),
+                Arg::Mem(&self.comparisons),
+            ),
+        };
+        let frame_args = [
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(window.height, "a height")?),
+            Arg::I32(to_i32(window.first, "a row")?),
+            Arg::Mem(&self.comparisons),
+            Arg::I32(to_i32(self.comparison_list.len(), "comparisons")?),
+            Arg::I32(self.theta),
+            Arg::I32(self.flags),
+            tiles,
+            tile_rows,
+            table,
+            Arg::I32(i32::from(is_missing)),
+        ];
+        // Without coarser levels the comparisons stand in for their memory, which the kernel does not read.
+        let levels = match &self.scales {
+            Some(scales) => scales.difference_args()?,
+            None => {
+                let none = Arg::Mem(&self.comparisons);
+                [none, none, Arg::I32(0), none, none]
+            }
+        };
+        measure(&mut self.lister, &self.context, [&frame_args, &levels])
+    }
+
     fn mark_alone(&mut self, subject: Subject, target: MaskTarget) -> Result<Marked, ClError> {
         let (window, meter) = (subject.window, subject.meter);
         let size = [self.width, window.rows];
@@ -498,10 +513,18 @@ impl PitchThreshold {
         self.submit(subject, mask, &mut submission)?;
         let memory = Memory::Buffer(mask.0);
         (self.expand).run(memory, target, size, &mut submission)?;
+        if self.lister.wants_ahead() {
+            let packed = DeviceMask::of(mask, size);
+            self.with_difference_args(subject, false, |lister, context, args| {
+                lister.measure_ahead(context, packed, args, &mut submission)
+            })?;
+        }
         let mut counts = Counters::default();
-        let read = bytemuck::cast_slice_mut(&mut counts);
-        submission.read(&self.counters, 0, read, "the pixel count")?;
+        let counted = (&self.counters, bytemuck::cast_slice_mut(&mut counts));
+        let mut reads = self.lister.reads_ahead(counted);
+        submission.read_all(&mut reads, "the pixel count")?;
         let finished = self.finish(subject, mask, &counts, None)?;
+        self.lister.take_ahead(finished.late == 0);
         if finished.late > 0 && matches!(target, MaskTarget::Grey(_)) {
             let mut submission = context.submit(meter, self.width * window.rows);
             (self.expand).run(memory, target, size, &mut submission)?;

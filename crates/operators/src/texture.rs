@@ -606,6 +606,31 @@ impl Texture {
         submission.run(&mut self.kernels.mark, "texture_mark", &args, &range)
     }
 
+    /// Calls `measure` with the arguments of kernel `run_differences` before and behind the mask. `is_missing`: there are
+    /// tiles without the texture.
+    fn with_difference_args(
+        &mut self,
+        mask: PackedMask,
+        is_missing: bool,
+        measure: impl FnOnce(&mut Lister, &Arc<ClContext>, [&[Arg]; 2]) -> Result<(), ClError>,
+    ) -> Result<(), ClError> {
+        let [plane_width, plane_height] = self.size_args()?;
+        let own = self.own.as_ref().filter(|_| is_missing);
+        // Where the texture is present everywhere the mask stands in for the one before.
+        let own_mask = own.map_or(mask.0, |own| &**own);
+        let args = [
+            plane_width,
+            plane_height,
+            Arg::I32(to_i32(self.window.first, "a row")?),
+            Arg::Mem(&self.pictures.memory),
+            self.pictures.pitch_arg()?,
+            Arg::Mem(&self.threshold_memory),
+            Arg::Reads(Memory::Buffer(own_mask)),
+            Arg::I32(i32::from(own.is_some())),
+        ];
+        measure(&mut self.lister, &self.context, [&args, &[]])
+    }
+
     fn write_mask(&mut self, subject: Subject, target: MaskTarget) -> Result<Marked, ClError> {
         let (window, meter) = (subject.window, subject.meter);
         let size = [self.width, window.rows];
@@ -623,10 +648,18 @@ impl Texture {
         self.submit(subject, mask, &mut submission)?;
         let memory = Memory::Buffer(mask.0);
         (self.expand).run(memory, target, size, &mut submission)?;
+        if self.lister.wants_ahead() {
+            let packed = DeviceMask::of(mask, size);
+            self.with_difference_args(mask, false, |lister, context, args| {
+                lister.measure_ahead(context, packed, args, &mut submission)
+            })?;
+        }
         let mut counts = Counters::default();
-        let counted = bytemuck::cast_slice_mut(&mut counts);
-        submission.read(&self.counters, 0, counted, "the pixel count")?;
+        let counted = (&self.counters, bytemuck::cast_slice_mut(&mut counts));
+        let mut reads = self.lister.reads_ahead(counted);
+        submission.read_all(&mut reads, "the pixel count")?;
         let finished = self.finish(subject, mask, &counts, None)?;
+        self.lister.take_ahead(finished.late == 0);
         if finished.late > 0 && matches!(target, MaskTarget::Grey(_)) {
             let mut submission = context.submit(meter, bytes);
             (self.expand).run(memory, target, size, &mut submission)?;
@@ -857,22 +890,11 @@ impl Submitted for Texture {
         mask: PackedMask,
         runs: &[Run],
     ) -> Result<&[RunDifference], ClError> {
-        let [plane_width, plane_height] = self.size_args()?;
-        let own = self.own.as_ref().filter(|_| self.marked.missing > 0);
-        // Where the texture is present everywhere the mask stands in for the one before.
-        let own_mask = own.map_or(mask.0, |own| &**own);
-        let args = [
-            plane_width,
-            plane_height,
-            Arg::I32(to_i32(self.window.first, "a row")?),
-            Arg::Mem(&self.pictures.memory),
-            self.pictures.pitch_arg()?,
-            Arg::Mem(&self.threshold_memory),
-            Arg::Reads(Memory::Buffer(own_mask)),
-            Arg::I32(i32::from(own.is_some())),
-        ];
-        let args: [&[Arg]; 2] = [&args, &[]];
-        (self.lister).measure(&self.context, mask, args, runs, subject.meter)
+        let is_missing = self.marked.missing > 0;
+        self.with_difference_args(mask, is_missing, |lister, context, args| {
+            (lister.measure(context, mask, args, runs, subject.meter)).map(drop)
+        })?;
+        Ok(self.lister.results())
     }
 
     fn complete(&self, defect: &mut MeasuredDefect) {
