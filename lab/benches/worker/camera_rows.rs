@@ -11,10 +11,12 @@ use crate::{
     protocol::{Frame, Settings},
 };
 
-/// The chain that docs/benchmarks.md is about.
+/// The chain that docs/benchmarks.md is about; `THRESHOLD` stands for a number.
 const CHAIN: &str = "clgaussian kernel-size=5 sigma=0.8 ! clhistogram reports=reports,messages=false ! \
-    clpitchthreshold pitch-x=7.35 pitch-y=7.35 threshold=8 reports=reports,messages=false";
-const PICTURE: &str = "clean panel";
+    clpitchthreshold pitch-x=7.35 pitch-y=7.35 threshold=THRESHOLD reports=reports,messages=false";
+/// The comparison alone, for frames of noise.
+const COMPARISON: &str =
+    "clpitchthreshold pitch-x=7.35 pitch-y=7.35 threshold=THRESHOLD reports=reports,messages=false";
 /// Runs of the limit, of which the fastest counts.
 const LIMIT_RUNS: usize = 5;
 
@@ -52,9 +54,24 @@ pub struct Rows {
     /// All cameras send at the same moment, instead of one after the other within a period
     #[arg(long)]
     together: bool,
-    /// The elements between source and sink, which reads its frames
-    #[arg(long, default_value = CHAIN)]
-    chain: String,
+    /// Frames: unmarked (a panel without a mark, as most frames of a line), defects (some marks in each), noise (marks
+    /// all over the frame)
+    #[arg(long, value_delimiter = ',', default_value = "unmarked,defects,noise")]
+    frames: Vec<String>,
+    /// Other elements between source and sink than those for each kind of frames
+    #[arg(long)]
+    chain: Option<String>,
+}
+
+/// What a kind of frames shows, and the elements that it passes.
+fn kind(name: &str) -> Result<(&'static str, String), Error> {
+    let (picture, chain, threshold) = match name {
+        "unmarked" => ("clean panel", CHAIN, 120),
+        "defects" => ("clean panel", CHAIN, 8),
+        "noise" => ("random", COMPARISON, 120),
+        _ => return Err(format!("no frames are called {name}").into()),
+    };
+    Ok((picture, chain.replace("THRESHOLD", &threshold.to_string())))
 }
 
 /// Prints the rows.
@@ -62,17 +79,12 @@ pub struct Rows {
 /// # Errors
 /// An argument is wrong, or a pipeline fails.
 pub fn print(rows: &Rows) -> Result<(), Error> {
-    let name = clinspect_opencl::open(&rows.device)?
-        .device_name()
-        .to_owned();
-    println!("{name}");
-    let chain = on_device(&rows.chain, &rows.device);
+    println!("{}", clinspect_opencl::open(&rows.device)?.device_name());
     let scratch = std::env::temp_dir().join(format!("bench_worker-{}.raw", std::process::id()));
-    let printed = rows.sizes.iter().try_for_each(|size| {
-        let (width, height) = size.split_once('x').ok_or("a size is WIDTHxHEIGHT")?;
+    let printed = rows.sizes.iter().try_for_each(|name| {
+        let (width, height) = name.split_once('x').ok_or("a size is WIDTHxHEIGHT")?;
         let (width, height): (usize, usize) = (width.parse()?, height.parse()?);
-        let picture = pictures::draw(PICTURE, [width, height], 1, "")?;
-        std::fs::write(&scratch, &picture)?;
+        let size = [width, height];
         let frame = Frame {
             path: scratch.display().to_string(),
             width,
@@ -81,12 +93,17 @@ pub fn print(rows: &Rows) -> Result<(), Error> {
             stride: width,
             base: 0,
         };
-        let bus = bus(&rows.device, &picture)?;
-        println!("{size} bus {bus:.0} frames/s");
-        for source in &rows.sources {
-            for &pipelines in &rows.pipelines {
-                let row = row(rows, &frame, &chain, source, pipelines, bus)?;
-                println!("{size} {source} {pipelines} {row}");
+        let bus = bus(&rows.device, &vec![0; width * height])?;
+        println!("{name} bus {bus:.0} frames/s");
+        for frames in &rows.frames {
+            let (picture, chain) = kind(frames)?;
+            let chain = on_device(rows.chain.as_ref().unwrap_or(&chain), &rows.device);
+            std::fs::write(&scratch, pictures::draw(picture, size, 1, "")?)?;
+            for source in &rows.sources {
+                for &pipelines in &rows.pipelines {
+                    let row = row(rows, &frame, &chain, source, pipelines, bus)?;
+                    println!("{name} {frames} {source} {pipelines} {row}");
+                }
             }
         }
         Ok(())

@@ -180,7 +180,7 @@ impl Default for ListLimits {
     fn default() -> Self {
         Self {
             max_defects: 100,
-            max_runs: 131_072,
+            max_runs: 32_768,
             max_defect_rows: 16_384,
         }
     }
