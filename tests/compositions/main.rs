@@ -105,7 +105,11 @@ fn try_seed(seed: u64, lies: bool, alone: &mut Alone, files: &Files) -> Result<(
     layer::set_rules("");
     alone.learn(&composition, files)?;
     layer::settle();
-    layer::set_rules(if seed % 2 == 0 { LIES } else { LIES_OF_NVIDIA });
+    layer::set_rules(if seed.is_multiple_of(2) {
+        LIES
+    } else {
+        LIES_OF_NVIDIA
+    });
     // The registry gives elements the same context while it is held.
     let device = clinspect_opencl::open("auto").map_err(|why| why.to_string())?;
     let caps = device.caps();

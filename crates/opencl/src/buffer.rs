@@ -19,10 +19,9 @@ use opencl3::{
 use super::{
     context::ClContext,
     handle::{CAT, Mem, first_of, release},
-    memory::Pinned,
     meter::Meter,
     order::{self, Access, Address, Command, Contents, Owned, Transfers, Turn, Unmapped},
-    queue::{Event, InOrderQueue},
+    queue::{Event, InOrderQueue, Pinned},
 };
 use clinspect_core::ClError;
 
@@ -130,7 +129,7 @@ impl ClBuffer {
     /// The failing call, or the failure of the kernel that wrote the contents or of the last unmap.
     pub fn map(&self, access: Access) -> Result<*mut u8, ClError> {
         if !self.context.caps().shares_host_memory && self.copy.get().is_none() {
-            let made = Pinned::new(&self.context, self.context.commands(), self.size)?;
+            let made = self.context.new_pinned(self.size)?;
             // Another thread may have made one meanwhile.
             let _ = self.copy.set(made);
         }

@@ -26,7 +26,6 @@ use super::{
     cache::Cache,
     device::{DeviceInfo, choose, enumerate, lock_driver, not_found},
     handle::{CAT, Context, Kernel, Queue, call_error},
-    memory::Pinned,
     meter::Meter,
     order::{Order, Turn},
     pins::Pins,
@@ -35,7 +34,7 @@ use super::{
         Compiling, Program, ProgramSource, check_compiler_allowed, is_beside_frames,
         notify_compiler,
     },
-    queue::{Event, InOrderQueue, Status},
+    queue::{Event, InOrderQueue, Pinned, Status},
     sync::{Lock, Rank},
 };
 use clinspect_core::{ClError, device_caps::DeviceCaps, selector::DeviceSelector};

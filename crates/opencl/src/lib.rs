@@ -26,11 +26,11 @@ pub use cache::Cache;
 pub use context::{ClContext, DeviceContext, open, open_before, open_profiled};
 pub use device::{DeviceInfo, devices, selectors};
 pub use handle::{Kernel, Mem};
-pub use memory::{ClImage, HostBytes, HostMemory, ResultMemory};
+pub use memory::{ClImage, ResultMemory};
 pub use meter::{FrameTimeline, Meter, Step, StepProfile, StepSpan, Taken, Totals};
 pub use order::Access;
 pub use pocl::{cache_folder as pocl_cache_folder, check_cache as check_pocl_cache};
 pub use program::{
     Compiling, Program, ProgramSource, beside_frames, observe_compiler, without_compiler,
 };
-pub use submission::{Arg, Completion, Memory, Rows, Submission};
+pub use submission::{Arg, Completion, HostBytes, HostMemory, Memory, Rows, Submission};

@@ -11,15 +11,11 @@ use std::{
 };
 
 use opencl3::{
-    command_queue::{
-        enqueue_fill_buffer, enqueue_map_buffer, enqueue_read_buffer, enqueue_unmap_mem_object,
-        enqueue_write_buffer,
-    },
+    command_queue::{enqueue_fill_buffer, enqueue_read_buffer, enqueue_write_buffer},
     memory::{
-        CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_ONLY,
-        CL_MEM_READ_WRITE, CL_MEM_SVM_FINE_GRAIN_BUFFER, CL_MEM_USE_HOST_PTR, CL_R,
-        CL_UNSIGNED_INT8, cl_image_desc, cl_image_format, create_buffer, create_image, svm_alloc,
-        svm_free,
+        CL_MEM_ALLOC_HOST_PTR, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE,
+        CL_MEM_SVM_FINE_GRAIN_BUFFER, CL_MEM_USE_HOST_PTR, CL_R, CL_UNSIGNED_INT8, cl_image_desc,
+        cl_image_format, create_buffer, create_image, svm_alloc, svm_free,
     },
     types::{CL_FALSE, cl_mem},
 };
@@ -27,10 +23,9 @@ use opencl3::{
 use super::{
     context::{ClContext, DeviceContext},
     handle::{CAT, Mem, call_error, first_of, release},
-    order::{Address, Turn},
-    queue::{Event, InOrderQueue},
+    order::Turn,
+    queue::{Event, InOrderQueue, Pinned},
     submission::Submission,
-    sync::{Lock, Rank},
 };
 use clinspect_core::ClError;
 
@@ -79,6 +74,29 @@ impl ClContext {
         self.create_buffer(CL_MEM_READ_WRITE, size.max(1), ptr::null_mut())
     }
 
+    /// `len` bytes of pinned memory, contents undefined, for commands of [`Self::commands`]. Waits for none of them.
+    ///
+    /// # Errors
+    /// The device is out of memory; a failing call.
+    pub(super) fn new_pinned(&self, len: usize) -> Result<Pinned, ClError> {
+        let (pinned, mapped) =
+            self.map_pinned(&self.order().lock().turn, self.common_queue(), len)?;
+        self.wait(&mapped, "pinned memory")?;
+        Ok(pinned.for_queue(self.commands()))
+    }
+
+    fn map_pinned(
+        &self,
+        turn: &Turn,
+        queue: &Arc<InOrderQueue>,
+        len: usize,
+    ) -> Result<(Pinned, Arc<Event>), ClError> {
+        let flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
+        let mem = self.create_buffer(flags, len, ptr::null_mut())?;
+        Pinned::over(mem, len, turn, queue)
+            .map_err(|code| self.failed("clEnqueueMapBuffer", code, "pinned memory"))
+    }
+
     /// The largest pinned memory that no transfer uses now.
     pub(super) fn spare_pinned(&self) -> Option<Pinned> {
         let mut spare = self.pinned().lock();
@@ -107,10 +125,9 @@ impl ClContext {
     ) -> Result<Pinned, ClError> {
         match spare {
             Some(pinned) if pinned.len() >= len => Ok(pinned),
-            _ => {
-                let len = len.max(PINNED_BYTES);
-                Pinned::enqueued(self, turn, self.commands(), len).map(|(pinned, _)| pinned)
-            }
+            _ => self
+                .map_pinned(turn, self.commands(), len.max(PINNED_BYTES))
+                .map(|(pinned, _)| pinned),
         }
     }
 
@@ -218,7 +235,7 @@ impl ClContext {
         let len = data.len();
         let mut pinned = match self.spare_pinned() {
             Some(pinned) if pinned.len() >= len => pinned,
-            _ => Pinned::new(self, self.commands(), len.max(PINNED_BYTES))?,
+            _ => self.new_pinned(len.max(PINNED_BYTES))?,
         };
         pinned.copy_from(data);
         let command = enqueue(&pinned)?;
@@ -368,187 +385,6 @@ impl ClImage {
 
 /// Longest time that a drop waits for the device. A drop waits only after a frame has failed midway.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
-
-/// Bytes of host memory that do not move.
-///
-/// # Safety
-/// Until the value is dropped, [`Self::bytes`] returns the same address and length, even after the
-/// value was moved, and nobody changes the bytes.
-pub unsafe trait HostBytes: Debug + Send + Sync {
-    /// The bytes.
-    fn bytes(&self) -> &[u8];
-}
-
-/// Host memory that the device reads in place (`CL_MEM_USE_HOST_PTR`). It stays alive until the
-/// last command that reads it has ended; an earlier drop waits.
-#[derive(Debug)]
-pub struct HostMemory<T: HostBytes + ?Sized = dyn HostBytes> {
-    mem: ManuallyDrop<Mem>,
-    /// The last command that reads this memory.
-    reader: Lock<Option<Arc<Event>>>,
-    bytes: ManuallyDrop<T>,
-}
-
-impl<T: HostBytes> HostMemory<T> {
-    /// Lets the device read `bytes`.
-    ///
-    /// # Errors
-    /// The device refuses the memory.
-    pub fn new(context: &ClContext, bytes: T) -> Result<Self, ClError> {
-        let data = bytes.bytes();
-        let mem = context.create_buffer(
-            CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR,
-            data.len(),
-            data.as_ptr().cast_mut().cast(),
-        )?;
-        Ok(Self {
-            mem: ManuallyDrop::new(mem),
-            reader: Lock::new(Rank::Value, None),
-            bytes: ManuallyDrop::new(bytes),
-        })
-    }
-}
-
-impl<T: HostBytes + ?Sized> HostMemory<T> {
-    pub(super) fn mem(&self) -> &Mem {
-        &self.mem
-    }
-
-    /// Sets the last command that reads the bytes.
-    pub(super) fn set_reader(&self, reader: Arc<Event>) {
-        let before = self.reader.lock().replace(reader);
-        // Release the event after the lock.
-        drop(before);
-    }
-}
-
-impl<T: HostBytes + ?Sized> Drop for HostMemory<T> {
-    fn drop(&mut self) {
-        if let Some(reader) = self.reader.get_mut().take()
-            && !reader.ends_within(DROP_LIMIT)
-        {
-            gst::error!(
-                CAT,
-                "the device may still read a frame; leaking the frame's memory"
-            );
-            return;
-        }
-        // SAFETY: both are dropped only here, the memory object before the bytes under it.
-        unsafe {
-            ManuallyDrop::drop(&mut self.mem);
-            ManuallyDrop::drop(&mut self.bytes);
-        }
-    }
-}
-
-/// Host memory that the driver pinned, so that transfers from and to it are fast and wait in no call. A drop waits for
-/// nothing: the driver frees the memory after the commands before it in the queue.
-#[derive(Debug)]
-pub(super) struct Pinned {
-    mem: Mem,
-    address: Address,
-    len: usize,
-    /// The queue of the last command on the memory.
-    queue: Arc<InOrderQueue>,
-}
-
-impl Pinned {
-    /// `len` bytes, contents undefined, for commands of `queue`, whose commands so far are not waited for.
-    ///
-    /// # Errors
-    /// The device is out of memory; a failing call.
-    pub fn new(
-        context: &DeviceContext,
-        queue: &Arc<InOrderQueue>,
-        len: usize,
-    ) -> Result<Self, ClError> {
-        let common = context.common_queue();
-        let (mut pinned, mapped) =
-            Self::enqueued(context, &context.order().lock().turn, common, len)?;
-        context.wait(&mapped, "pinned memory")?;
-        pinned.queue = queue.clone();
-        Ok(pinned)
-    }
-
-    /// Like [`Self::new`]; the memory can be used after the command, or by later commands of the queue.
-    ///
-    /// # Errors
-    /// The device is out of memory; a failing call.
-    pub fn enqueued(
-        context: &DeviceContext,
-        turn: &Turn,
-        queue: &Arc<InOrderQueue>,
-        len: usize,
-    ) -> Result<(Self, Arc<Event>), ClError> {
-        let flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
-        let mem = context.create_buffer(flags, len, ptr::null_mut())?;
-        let mut pointer: cl_mem = ptr::null_mut();
-        // SAFETY: the range is the whole buffer. Nobody uses the pointer before the command has ended.
-        let mapped = queue.enqueue(turn, |raw| unsafe {
-            enqueue_map_buffer(
-                raw,
-                mem.raw(),
-                CL_FALSE,
-                CL_MAP_READ | CL_MAP_WRITE,
-                0,
-                len,
-                &mut pointer,
-                0,
-                ptr::null(),
-            )
-        });
-        let mapped =
-            mapped.map_err(|code| context.failed("clEnqueueMapBuffer", code, "pinned memory"))?;
-        let pinned = Self {
-            mem,
-            address: Address(pointer.cast()),
-            len,
-            queue: queue.clone(),
-        };
-        Ok((pinned, mapped))
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    pub fn address(&self) -> Address {
-        self.address
-    }
-
-    /// Copies bytes from `offset` on to `out`, which ends inside the memory. All commands on the memory have ended.
-    pub fn copy_to(&self, offset: usize, out: &mut [u8]) {
-        let len = out.len().min(self.len.saturating_sub(offset));
-        // SAFETY: the memory has `offset + len` bytes, and no command uses it.
-        unsafe { ptr::copy_nonoverlapping(self.address.0.add(offset), out.as_mut_ptr(), len) };
-    }
-
-    /// Copies `bytes`, which are no longer than the memory, into it. No command uses the memory.
-    pub fn copy_from(&mut self, bytes: &[u8]) {
-        let len = bytes.len().min(self.len);
-        // SAFETY: as above.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.address.0, len) };
-    }
-
-    /// Drops the memory after `user`, the last command on it.
-    pub fn drop_after(mut self, user: &Event) {
-        self.queue = user.queue().clone();
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        let (queue, address) = (self.queue.clone(), self.address);
-        release("clEnqueueUnmapMemObject", self.mem.raw(), move |mem| {
-            let address = address;
-            // SAFETY: the address came from mapping this buffer, which is released after this call, and nobody uses it
-            // any more.
-            queue.enqueue_late(|raw| unsafe {
-                enqueue_unmap_mem_object(raw, mem, address.0.cast(), 0, ptr::null())
-            })
-        });
-    }
-}
 
 /// Memory that kernels write and the host reads after each frame.
 ///

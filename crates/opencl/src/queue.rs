@@ -1,4 +1,4 @@
-//! In-order command queues, and the completion of their commands.
+//! In-order command queues, the completion of their commands, and the host memory that transfers use.
 
 use std::{
     ptr,
@@ -14,17 +14,20 @@ use std::{
 };
 
 use opencl3::{
-    command_queue::{enqueue_marker_with_wait_list, finish, flush},
+    command_queue::{
+        enqueue_map_buffer, enqueue_marker_with_wait_list, enqueue_unmap_mem_object, finish, flush,
+    },
     event::{
         CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_PROFILING_COMMAND_END,
         CL_PROFILING_COMMAND_START, get_event_info, get_event_profiling_info, wait_for_events,
     },
-    types::{cl_command_queue, cl_event},
+    memory::{CL_MAP_READ, CL_MAP_WRITE},
+    types::{CL_FALSE, cl_command_queue, cl_event, cl_mem},
 };
 
 use super::{
-    handle::{EventHandle, Queue, call_error},
-    order::{Order, Turn},
+    handle::{EventHandle, Mem, Queue, call_error, release},
+    order::{Address, Order, Turn},
     sync::{Lock, Rank},
 };
 use clinspect_core::ClError;
@@ -216,10 +219,6 @@ impl Event {
         }
     }
 
-    pub fn queue(&self) -> &Arc<InOrderQueue> {
-        &self.queue
-    }
-
     /// Whether the command is in this queue; the queue's order then makes a wait unnecessary.
     pub fn is_in(&self, queue: &Arc<InOrderQueue>) -> bool {
         Arc::ptr_eq(&self.queue, queue)
@@ -390,5 +389,100 @@ impl Event {
     /// Whether the command is one of those from `first` to `last`, which are in one queue.
     pub fn is_between(&self, first: &Self, last: &Self) -> bool {
         self.shares_queue(first) && (first.number..=last.number).contains(&self.number)
+    }
+}
+
+/// Host memory that the driver pinned, so that transfers from and to it are fast and wait in no call. A drop waits for
+/// nothing: the driver frees the memory after the commands before it in the queue.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    mem: Mem,
+    address: Address,
+    len: usize,
+    /// The queue of the last command on the memory.
+    queue: Arc<InOrderQueue>,
+}
+
+impl Pinned {
+    /// Maps `mem`, which has `len` bytes, for good. The memory can be used after the command, or by later commands of the
+    /// queue.
+    ///
+    /// # Errors
+    /// The status of `clEnqueueMapBuffer`.
+    pub fn over(
+        mem: Mem,
+        len: usize,
+        turn: &Turn,
+        queue: &Arc<InOrderQueue>,
+    ) -> Result<(Self, Arc<Event>), i32> {
+        let mut pointer: cl_mem = ptr::null_mut();
+        // SAFETY: the range is the whole buffer. Nobody uses the pointer before the command has ended.
+        let mapped = queue.enqueue(turn, |raw| unsafe {
+            enqueue_map_buffer(
+                raw,
+                mem.raw(),
+                CL_FALSE,
+                CL_MAP_READ | CL_MAP_WRITE,
+                0,
+                len,
+                &mut pointer,
+                0,
+                ptr::null(),
+            )
+        })?;
+        let pinned = Self {
+            mem,
+            address: Address(pointer.cast()),
+            len,
+            queue: queue.clone(),
+        };
+        Ok((pinned, mapped))
+    }
+
+    /// The memory, for commands of `queue` from now on.
+    pub fn for_queue(mut self, queue: &Arc<InOrderQueue>) -> Self {
+        self.queue = queue.clone();
+        self
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Copies bytes from `offset` on to `out`, which ends inside the memory. All commands on the memory have ended.
+    pub fn copy_to(&self, offset: usize, out: &mut [u8]) {
+        let len = out.len().min(self.len.saturating_sub(offset));
+        // SAFETY: the memory has `offset + len` bytes, and no command uses it.
+        unsafe { ptr::copy_nonoverlapping(self.address.0.add(offset), out.as_mut_ptr(), len) };
+    }
+
+    /// Copies `bytes`, which are no longer than the memory, into it. No command uses the memory.
+    pub fn copy_from(&mut self, bytes: &[u8]) {
+        let len = bytes.len().min(self.len);
+        // SAFETY: as above.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.address.0, len) };
+    }
+
+    /// Drops the memory after `user`, the last command on it.
+    pub fn drop_after(self, user: &Event) {
+        drop(self.for_queue(&user.queue));
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let (queue, address) = (self.queue.clone(), self.address);
+        release("clEnqueueUnmapMemObject", self.mem.raw(), move |mem| {
+            let address = address;
+            // SAFETY: the address came from mapping this buffer, which is released after this call, and nobody uses it
+            // any more.
+            queue.enqueue_late(|raw| unsafe {
+                enqueue_unmap_mem_object(raw, mem, address.0.cast(), 0, ptr::null())
+            })
+        });
     }
 }

@@ -2,29 +2,106 @@
 
 use std::{
     ffi::c_void,
-    mem::{size_of, size_of_val},
+    fmt::Debug,
+    mem::{ManuallyDrop, size_of, size_of_val},
     ptr,
     sync::Arc,
+    time::Duration,
 };
 
 use opencl3::{
     command_queue::{enqueue_copy_buffer, enqueue_copy_buffer_rect},
     kernel::set_kernel_arg,
+    memory::{CL_MEM_READ_ONLY, CL_MEM_USE_HOST_PTR},
     types::{cl_event, cl_mem},
 };
 
 use super::{
     buffer::{ClBuffer, unended_elsewhere},
     context::ClContext,
-    handle::{Kernel, Mem, call_error, enqueue_kernel, first_of},
-    memory::{HostMemory, Pinned},
+    handle::{CAT, Kernel, Mem, call_error, enqueue_kernel, first_of},
     meter::Meter,
     order::Ordered,
     program::{Compiling, notify_compiler},
-    queue::Event,
-    sync::TurnGuard,
+    queue::{Event, Pinned},
+    sync::{Lock, Rank, TurnGuard},
 };
 use clinspect_core::{ClError, ndrange::NdRange};
+
+/// Longest time that a drop waits for the device. A drop waits only after a frame has failed midway.
+const DROP_LIMIT: Duration = Duration::from_secs(1);
+
+/// Bytes of host memory that do not move.
+///
+/// # Safety
+/// Until the value is dropped, [`Self::bytes`] returns the same address and length, even after the
+/// value was moved, and nobody changes the bytes.
+pub unsafe trait HostBytes: Debug + Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+}
+
+/// Host memory that the device reads in place (`CL_MEM_USE_HOST_PTR`). It stays alive until the
+/// last command that reads it has ended; an earlier drop waits.
+#[derive(Debug)]
+pub struct HostMemory<T: HostBytes + ?Sized = dyn HostBytes> {
+    mem: ManuallyDrop<Mem>,
+    /// The last command that reads this memory.
+    reader: Lock<Option<Arc<Event>>>,
+    bytes: ManuallyDrop<T>,
+}
+
+impl<T: HostBytes> HostMemory<T> {
+    /// Lets the device read `bytes`.
+    ///
+    /// # Errors
+    /// The device refuses the memory.
+    pub fn new(context: &ClContext, bytes: T) -> Result<Self, ClError> {
+        let data = bytes.bytes();
+        let mem = context.create_buffer(
+            CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR,
+            data.len(),
+            data.as_ptr().cast_mut().cast(),
+        )?;
+        Ok(Self {
+            mem: ManuallyDrop::new(mem),
+            reader: Lock::new(Rank::Value, None),
+            bytes: ManuallyDrop::new(bytes),
+        })
+    }
+}
+
+impl<T: HostBytes + ?Sized> HostMemory<T> {
+    pub(super) fn mem(&self) -> &Mem {
+        &self.mem
+    }
+
+    /// Sets the last command that reads the bytes.
+    pub(super) fn set_reader(&self, reader: Arc<Event>) {
+        let before = self.reader.lock().replace(reader);
+        // Release the event after the lock.
+        drop(before);
+    }
+}
+
+impl<T: HostBytes + ?Sized> Drop for HostMemory<T> {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.get_mut().take()
+            && !reader.ends_within(DROP_LIMIT)
+        {
+            gst::error!(
+                CAT,
+                "the device may still read a frame; leaking the frame's memory"
+            );
+            return;
+        }
+        // SAFETY: both are dropped only here, the memory object before the bytes under it.
+        unsafe {
+            ManuallyDrop::drop(&mut self.mem);
+            ManuallyDrop::drop(&mut self.bytes);
+        }
+    }
+}
 
 /// Memory that the host and the kernels of other elements use too.
 #[derive(Debug, Clone, Copy)]

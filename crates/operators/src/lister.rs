@@ -87,7 +87,7 @@ impl Scanner {
         if let Some(marked) = &mut self.marked
             && marked.read(context, mask, meter)?
         {
-            let (bytes, is_set) = marked.mask(mask.size);
+            let HostMask { bytes, is_set } = marked.mask(mask.size);
             return Ok(finder.scan_rows(bytes, stride, width, is_set, limits, ends));
         }
         mask.buffer.read_with(|bytes| {
@@ -138,11 +138,10 @@ pub(crate) trait Lists: Submitted {
     ) -> Result<Listed, ClError> {
         let (context, lister) = self.lister();
         let web = (&mut *finder, limits, ends);
-        let mut listed = if let Some((mask, is_set)) = lister.measured_mask(mask.size) {
-            let stride = packed_stride(mask.1);
-            let runs = web
-                .0
-                .scan_rows(mask.0, stride, mask.1, is_set, limits, ends);
+        let mut listed = if let Some(HostMask { bytes, is_set }) = lister.measured_mask(mask.size) {
+            let width = mask.size[0];
+            let stride = packed_stride(width);
+            let runs = web.0.scan_rows(bytes, stride, width, is_set, limits, ends);
             let measured = lister.measured(runs);
             finder.list(&measured)
         } else {
@@ -256,13 +255,10 @@ impl Lister {
         }
     }
 
-    /// The mask of this size whose marks were measured ahead, with its width, and by row whether a pixel is marked.
-    fn measured_mask(&mut self, size: [usize; 2]) -> Option<((&[u8], usize), &[bool])> {
-        if !matches!(self.ahead, Ahead::Measured(_)) {
-            return None;
-        }
-        let (mask, is_set) = self.scanner.marked.as_mut()?.mask(size);
-        Some(((mask, size[0]), is_set))
+    /// The mask of this size whose marks were measured ahead.
+    fn measured_mask(&mut self, size: [usize; 2]) -> Option<HostMask<'_>> {
+        let marked = self.scanner.marked.as_mut()?;
+        matches!(self.ahead, Ahead::Measured(_)).then(|| marked.mask(size))
     }
 
     /// The differences of runs of the mask that was measured ahead: of the pieces that the device has made of them.
@@ -438,6 +434,15 @@ const CAPACITY: usize = 4096;
 /// Work-items per work-group.
 const MASK_RUNS_GROUP: usize = 128;
 
+/// A mask on the host.
+#[derive(Debug, Clone, Copy)]
+struct HostMask<'a> {
+    /// The packed rows, in which no other bits are set than those of marked pixels.
+    bytes: &'a [u8],
+    /// By row: whether it has a marked pixel.
+    is_set: &'a [bool],
+}
+
 /// The marked pixels of a mask, which the device collects.
 #[derive(Debug)]
 pub(super) struct MarkedRuns {
@@ -544,8 +549,8 @@ impl MarkedRuns {
         Ok(self.take(runs))
     }
 
-    /// The packed mask of what was read, in which no other bits are set, and by row whether a pixel is marked.
-    fn mask(&mut self, [width, height]: [usize; 2]) -> (&[u8], &[bool]) {
+    /// The mask of what was read.
+    fn mask(&mut self, [width, height]: [usize; 2]) -> HostMask<'_> {
         let stride = packed_stride(width);
         if self.mask.len() != stride * height {
             self.set.clear();
@@ -571,6 +576,9 @@ impl MarkedRuns {
                 }
             }
         }
-        (&self.mask, &self.is_set)
+        HostMask {
+            bytes: &self.mask,
+            is_set: &self.is_set,
+        }
     }
 }

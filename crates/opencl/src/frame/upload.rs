@@ -11,8 +11,10 @@ use std::{
 
 use super::copiers::{Copiers, Piece};
 use crate::{
-    ClBuffer, ClContext, HostBytes, Meter, buffer::Writes, handle::CAT, memory::Pinned,
-    queue::Event,
+    ClBuffer, ClContext, HostBytes, Meter,
+    buffer::Writes,
+    handle::CAT,
+    queue::{Event, Pinned},
 };
 use clinspect_core::ClError;
 
@@ -253,7 +255,7 @@ impl Uploader {
             }
         }
         Ok(Staging {
-            memory: Pinned::new(&self.context, self.context.commands(), size)?,
+            memory: self.context.new_pinned(size)?,
             last: None,
         })
     }
