@@ -34,9 +34,10 @@ pub type Scenario = (&'static str, fn(&Trace) -> Result<(), String>);
 /// The scenarios of a `cpu`, or of a CPU that claims to be a `gpu`.
 pub fn scenarios(device: &str) -> Vec<Scenario> {
     if device == "gpu" {
-        let own: [Scenario; 3] = [
+        let own: [Scenario; 4] = [
             ("a write behind readers in two queues", write_behind_readers),
             ("a write behind a download", flush_of_a_download),
+            ("events of memory that is dropped", events_are_released),
             ("the timeline of frames written ahead", timeline_of_a_gpu),
         ];
         // The last scenarios of the pins change the process.
@@ -387,6 +388,30 @@ fn write_behind_readers(_: &Trace) -> Result<(), String> {
     match [of_first, of_second] {
         [10, 20] => Ok(()),
         found => Err(format!("kernels have read {found:?}")),
+    }
+}
+
+/// Where events wait for their release, those of memory that was made and dropped do not pile up.
+fn events_are_released(_: &Trace) -> Result<(), String> {
+    const BUFFERS: usize = 200;
+    layer::set_rules(cases::NVIDIA.lies);
+    let context = opencl::open("auto").map_err(text)?;
+    let alive = || {
+        let alive = Report::now().unwrap_or_default().alive();
+        let events = alive.iter().find(|(kind, _)| *kind == "event");
+        events.map_or(0, |(_, count)| *count)
+    };
+    let mut most = 0;
+    for _ in 0..BUFFERS {
+        let buffer = ClBuffer::new(&context, 64, &Meter::new(false)).map_err(text)?;
+        buffer.read_with(|_| ()).map_err(text)?;
+        most = most.max(alive());
+    }
+    drop(context);
+    layer::set_rules("");
+    match most < BUFFERS as i64 / 4 {
+        true => Ok(()),
+        false => Err(format!("{most} events are alive")),
     }
 }
 

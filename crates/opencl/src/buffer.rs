@@ -207,17 +207,22 @@ impl ClBuffer {
         Ok(result)
     }
 
-    /// Begins to write from the host's memory, after the commands that still use the buffer and after `before`. If `before`
-    /// fails, the writes fail too.
+    /// Begins to write from the host's memory in `queue`, after the commands that still use the buffer and after `before`. If
+    /// `before` fails, the writes fail too.
     ///
     /// # Errors
     /// The failure of an earlier unmap.
-    pub(crate) fn begin_writes(&self, before: Option<&Arc<Event>>) -> Result<Writes<'_>, ClError> {
+    pub(crate) fn begin_writes(
+        &self,
+        queue: &Arc<InOrderQueue>,
+        before: Option<&Arc<Event>>,
+    ) -> Result<Writes<'_>, ClError> {
         let mut ordered = self.context.order().lock();
         let contents = self.state.get(&mut ordered.key).contents()?;
-        let users = unended_elsewhere(contents, self.context.commands());
+        let users = unended_elsewhere(contents, queue);
         Ok(Writes {
             buffer: self,
+            queue: queue.clone(),
             before: before.cloned().into_iter().chain(users).collect(),
             first: None,
             last: None,
@@ -389,11 +394,12 @@ impl Drop for ClBuffer {
     }
 }
 
-/// Writes into a buffer, in the upload queue. Each waits for the write before it, so that a failure
+/// Writes into a buffer, in one queue. Each waits for the write before it, so that a failure
 /// reaches the last one.
 #[derive(Debug)]
 pub(crate) struct Writes<'a> {
     buffer: &'a ClBuffer,
+    queue: Arc<InOrderQueue>,
     before: Vec<Arc<Event>>,
     first: Option<Arc<Event>>,
     last: Option<Arc<Event>>,
@@ -411,8 +417,7 @@ impl Writes<'_> {
         bytes: *const u8,
         len: usize,
     ) -> Result<(), ClError> {
-        let context = self.buffer.context();
-        let queue = context.commands();
+        let (context, queue) = (self.buffer.context(), &self.queue);
         let ordered = context.order().lock();
         let turn = &ordered.turn;
         let waits = context.wait_list(turn, queue, self.last.iter().chain(&self.before))?;
@@ -436,6 +441,11 @@ impl Writes<'_> {
         self.first.get_or_insert_with(|| event.clone());
         self.last = Some(event);
         context.flush(turn, queue)
+    }
+
+    /// The queue of the writes.
+    pub fn queue(&self) -> &Arc<InOrderQueue> {
+        &self.queue
     }
 
     /// The last write so far.

@@ -34,7 +34,7 @@ use super::{
         Compiling, Program, ProgramSource, check_compiler_allowed, is_beside_frames,
         notify_compiler,
     },
-    queue::{Event, InOrderQueue, Pinned, Status},
+    queue::{Event, InOrderQueue, Pinned, Status, Unneeded},
     sync::{Lock, Rank},
 };
 use clinspect_core::{ClError, device_caps::DeviceCaps, selector::DeviceSelector};
@@ -62,6 +62,7 @@ pub struct DeviceContext {
     /// A device that shares the host's memory has this queue alone: its order divides the device fairly. On others it holds
     /// the maps of new pinned memory, which wait for nothing.
     queue: Arc<InOrderQueue>,
+    unneeded: Unneeded,
     order: Arc<Order>,
     programs: Lock<Programs>,
     context: Context,
@@ -90,9 +91,16 @@ impl DeviceContext {
             .map(Context::new)
             .map_err(|code| call_error("clCreateContext", code, &device.name))?;
         let order = Arc::new(Order::new(!device.caps.shares_host_memory));
+        let unneeded = Arc::new(Lock::new(Rank::Events, Vec::new()));
         Ok(Self {
             recent: Lock::default(),
-            queue: new_queue(&context, device, &order, device.caps.shares_host_memory)?,
+            queue: new_queue(
+                &context,
+                device,
+                (&order, &unneeded),
+                device.caps.shares_host_memory,
+            )?,
+            unneeded,
             order,
             programs: Lock::new(Rank::Programs, Programs::default()),
             context,
@@ -312,7 +320,7 @@ impl DeviceContext {
 fn new_queue(
     context: &Context,
     device: &DeviceInfo,
-    order: &Arc<Order>,
+    (order, unneeded): (&Arc<Order>, &Unneeded),
     profiled: bool,
 ) -> Result<Arc<InOrderQueue>, ClError> {
     let flags = if profiled {
@@ -326,6 +334,7 @@ fn new_queue(
     Ok(Arc::new(InOrderQueue::new(
         Queue::new(queue),
         order,
+        unneeded,
         device.fails_whole(),
     )))
 }
@@ -361,7 +370,8 @@ impl ClContext {
     /// # Errors
     /// The error of `clCreateCommandQueue`.
     pub(super) fn new(device: Arc<DeviceContext>, profiled: bool) -> Result<Self, ClError> {
-        let new = || new_queue(&device.context, &device.device, &device.order, profiled);
+        let shared = (&device.order, &device.unneeded);
+        let new = || new_queue(&device.context, &device.device, shared, profiled);
         let (commands, uploads) = if device.caps().shares_host_memory {
             (device.queue.clone(), device.queue.clone())
         } else {

@@ -57,13 +57,16 @@ pub(super) struct InOrderQueue {
     ended: AtomicU64,
     /// See [`super::device::DeviceInfo::fails_whole`].
     fails_whole: bool,
-    /// Events that nobody needs any more. To release one is a call of the driver like others, and waits for its turn.
-    unneeded: Lock<Vec<EventHandle>>,
+    unneeded: Unneeded,
 }
+
+/// Events of all queues of a device that nobody needs any more. To release one is a call of the driver like others, and waits
+/// for its turn: the next flush of any queue.
+pub(super) type Unneeded = Arc<Lock<Vec<EventHandle>>>;
 
 impl InOrderQueue {
     /// A queue of the device whose commands `order` owns. `fails_whole`: a command that fails ends the context.
-    pub fn new(queue: Queue, order: &Arc<Order>, fails_whole: bool) -> Self {
+    pub fn new(queue: Queue, order: &Arc<Order>, unneeded: &Unneeded, fails_whole: bool) -> Self {
         Self {
             queue,
             order: order.clone(),
@@ -71,7 +74,7 @@ impl InOrderQueue {
             flushed: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             fails_whole,
-            unneeded: Lock::new(Rank::Events, Vec::new()),
+            unneeded: unneeded.clone(),
         }
     }
 
@@ -104,7 +107,7 @@ impl InOrderQueue {
         call(self.queue.raw()).map(|event| drop(Event::of(self, event)))
     }
 
-    /// Flushes all enqueued commands, and releases the events that nobody needs any more.
+    /// Flushes all enqueued commands, and releases the [`Unneeded`] events.
     ///
     /// # Errors
     /// The status of `clFlush`.

@@ -37,7 +37,7 @@ pub(crate) enum Rank {
     Value,
     /// The order of a device's commands ([`super::order::Order`]).
     Order,
-    /// The events of a queue that nobody needs.
+    /// The events that nobody needs ([`super::queue::Unneeded`]).
     Events,
 }
 

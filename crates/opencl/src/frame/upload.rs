@@ -152,7 +152,7 @@ impl Uploader {
         self.target = None;
         // The failure of a command on the frame before is no failure of this one.
         target.mark_undefined();
-        let mut writes = target.begin_writes(None)?;
+        let mut writes = target.begin_writes(self.context.commands(), None)?;
         let (source, _) = self.send(parts, spans, spans.len(), &mut writes)?;
         if let Some(last) = writes.end() {
             target.set_writer(&last);
@@ -215,7 +215,7 @@ impl Uploader {
         writes: &mut Writes,
     ) -> Result<(), ClError> {
         let total: usize = spans.iter().map(|span| span.len).sum();
-        let mut staging = self.staging(total)?;
+        let staging = self.staging(total)?;
         let mut to = staging.memory.address().0;
         let mut pieces = Vec::new();
         let mut starts = Vec::new();
@@ -239,8 +239,10 @@ impl Uploader {
                 None => Ok(()),
             })
         };
-        staging.last = writes.last();
-        self.staging = Some(staging);
+        self.staging = Some(Staging {
+            memory: staging.memory.for_queue(writes.queue()),
+            last: writes.last(),
+        });
         copied
     }
 

@@ -190,7 +190,8 @@ impl WebRows {
         let first_part = spans_to.len();
         spans_to.extend(rest.into_iter().filter(|span| span.len > 0));
         let before = self.copied.as_ref().map(|copied| &copied.last);
-        let mut writes = memory.begin_writes(before)?;
+        // A queue of its own: a command that reads the first rows must not wait for the others.
+        let mut writes = memory.begin_writes(self.context.uploads(), before)?;
         let (source, uploaded) = uploader.send(parts, &spans_to, first_part, &mut writes)?;
         self.first_part = uploaded.map(|uploaded| FirstPart {
             end: past + rows as u64,
