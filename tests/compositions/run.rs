@@ -227,8 +227,6 @@ impl Running {
     fn act(&mut self, what: Change) -> Result<(), String> {
         match what {
             Change::SeekTo(percent) => {
-                // To the beginning of a frame: one that begins before the segment has no running time, and inspectoverlay
-                // shows it without its mask.
                 let arrived = self.sinks[0].arrived.lock().unwrap();
                 let mut times: Vec<gst::ClockTime> = arrived.times.clone();
                 drop(arrived);
@@ -237,7 +235,11 @@ impl Running {
                 times.sort();
                 let at =
                     (times.len() * usize::from(percent) / 100).min(times.len().saturating_sub(1));
-                let to = times.get(at).copied().unwrap_or_default();
+                let mut to = times.get(at).copied().unwrap_or_default();
+                // Into a frame, which then begins before its segment.
+                if let Some(next) = times.get(at + 1).filter(|_| percent % 4 == 2) {
+                    to += (*next - to) / 3;
+                }
                 self.pipeline
                     .seek_simple(gst::SeekFlags::FLUSH, to)
                     .map_err(|_| format!("a seek to {to} was refused"))?;

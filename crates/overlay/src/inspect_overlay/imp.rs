@@ -12,7 +12,7 @@ use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::{AGGREGATOR_FLOW_NEED_DATA, AggregatorPad, prelude::*, subclass::prelude::*};
 
 use super::{
-    masks::{self, Masks, TimeSpan, TimedMask},
+    masks::{self, Masks, TimeSpan, TimedMask, running_time},
     output::Output,
     painter, planes,
     properties::{self, Settings},
@@ -116,9 +116,7 @@ impl InspectOverlay {
 
     fn running_time(&self, frame: &gst::BufferRef) -> Option<gst::ClockTime> {
         let segment = self.frames.segment();
-        segment
-            .downcast_ref::<gst::ClockTime>()?
-            .to_running_time(frame.pts())
+        running_time(segment.downcast_ref::<gst::ClockTime>()?, frame)
     }
 
     /// The frame's mask, and whether a mask was expected. `None` if the mask may still come, unless

@@ -105,6 +105,18 @@ pub(super) struct TimedMask {
     pub buffer: gst::Buffer,
 }
 
+/// The running time of a buffer. A buffer that begins before its segment and reaches into it, as the first one after a seek
+/// between two frames does, begins with the segment.
+pub(super) fn running_time(
+    segment: &gst::FormattedSegment<gst::ClockTime>,
+    buffer: &gst::BufferRef,
+) -> Option<gst::ClockTime> {
+    let pts = buffer.pts()?;
+    let end = pts + buffer.duration().unwrap_or(gst::ClockTime::ZERO);
+    let start = segment.start().filter(|&start| pts < start && start < end);
+    segment.to_running_time(start.unwrap_or(pts))
+}
+
 /// The masks up to the time of the last frame.
 #[derive(Debug, Default)]
 pub(super) struct Masks {
@@ -185,7 +197,7 @@ impl Masks {
         let segment = segment.downcast_ref::<gst::ClockTime>()?;
         Some(TimedMask {
             time: TimeSpan {
-                start: segment.to_running_time(buffer.pts())?,
+                start: running_time(segment, &buffer)?,
                 duration: buffer.duration(),
             },
             format: self.format.clone()?,
