@@ -31,7 +31,7 @@ const READ_AT_RUN_TIME: [&str; 6] = [
     "XDG_CACHE_HOME",
 ];
 /// The only source files that may use files, and the calls that they may use.
-const READERS: [(&str, &[&str]); 9] = [
+const READERS: [(&str, &[&str]); 8] = [
     // Compiled programs and passed self-tests, in the user's cache folder.
     (
         "opencl/src/cache.rs",
@@ -48,12 +48,14 @@ const READERS: [(&str, &[&str]); 9] = [
         ],
     ),
     (
-        "pocl_cache.rs",
+        "opencl/src/pocl.rs",
         &[
             "fs::{self, File}",
             "unix::fs::MetadataExt",
             "fs::metadata(",
+            // PoCL's cache, and the threads of this process.
             "fs::read_dir(",
+            "fs::read_to_string(",
             // Truncated files of PoCL's cache.
             "fs::remove_file(",
             "File::open(",
@@ -83,8 +85,6 @@ const READERS: [(&str, &[&str]); 9] = [
     ("flat_field/references.rs", &["ModelFile::open("]),
     ("reference/file.rs", &["ModelFile::open("]),
     ("inspector/saved.rs", &["ModelFile::open("]),
-    // The names of the process's own threads.
-    ("workers.rs", &["fs::read_dir(", "fs::read_to_string("]),
 ];
 /// Names that the plugin's code may not contain: files, processes, sockets, libraries.
 const FORBIDDEN: [&str; 11] = [

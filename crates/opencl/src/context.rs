@@ -90,16 +90,14 @@ impl DeviceContext {
         let context = create_context(&[device.id], ptr::null(), None, ptr::null_mut())
             .map(Context::new)
             .map_err(|code| call_error("clCreateContext", code, &device.name))?;
-        let order = Arc::new(Order::new(!device.caps.shares_host_memory));
+        // A thread that runs a command inside its call also runs the commands that others enqueue meanwhile, and in PoCL
+        // 3.1 it then waits for its own lock.
+        let shares = device.caps.shares_host_memory;
+        let order = Arc::new(Order::new(!shares, shares && !device.runs_inline()));
         let unneeded = Arc::new(Lock::new(Rank::Events, Vec::new()));
         Ok(Self {
             recent: Lock::default(),
-            queue: new_queue(
-                &context,
-                device,
-                (&order, &unneeded),
-                device.caps.shares_host_memory,
-            )?,
+            queue: new_queue(&context, device, (&order, &unneeded), shares)?,
             unneeded,
             order,
             programs: Lock::new(Rank::Programs, Programs::default()),

@@ -24,7 +24,7 @@ use super::{
     context::{ClContext, DeviceContext},
     handle::{CAT, Mem, call_error, first_of, release},
     order::Turn,
-    queue::{Event, InOrderQueue, Pinned},
+    queue::{Event, InOrderQueue, Pinned, Transfer},
     submission::Submission,
 };
 use clinspect_core::ClError;
@@ -33,13 +33,6 @@ use clinspect_core::ClError;
 const PINNED_BYTES: usize = 4096;
 /// Pieces of pinned memory that an element keeps: one for its frames, one for a thread that builds its next operator.
 const MOST_PINNED: usize = 2;
-
-/// A transfer between the device and pinned memory that was enqueued.
-#[derive(Debug)]
-pub(super) struct Transfer {
-    command: Arc<Event>,
-    pinned: Pinned,
-}
 
 impl DeviceContext {
     /// A memory object of `size` bytes; with `CL_MEM_USE_HOST_PTR` in `flags`, the bytes at `host`, which the caller

@@ -19,6 +19,8 @@ use clinspect_core::ClError;
 #[derive(Debug)]
 pub(crate) struct Order {
     number: u64,
+    /// See [`Self::free_turn`].
+    is_free: bool,
     turns: Turns<Ordered>,
 }
 
@@ -40,8 +42,8 @@ pub(crate) struct Turn(());
 pub(crate) struct Key(u64);
 
 impl Order {
-    /// `looks`: see [`Turns::new`].
-    pub fn new(looks: bool) -> Self {
+    /// `looks`: see [`Turns::new`]; `is_free`: see [`Self::free_turn`].
+    pub fn new(looks: bool, is_free: bool) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let ordered = Ordered {
@@ -50,6 +52,7 @@ impl Order {
         };
         Self {
             number,
+            is_free,
             turns: Turns::new(ordered, looks),
         }
     }
@@ -58,6 +61,12 @@ impl Order {
     #[track_caller]
     pub fn lock(&self) -> TurnGuard<'_, Ordered> {
         self.turns.lock()
+    }
+
+    /// The right to enqueue a kernel or a read without the lock, on a device with one queue: whatever the queue has first comes
+    /// first, so it matters little when a buffer learns of it. A call that stalls then holds up no other thread.
+    pub fn free_turn(&self) -> Option<Turn> {
+        self.is_free.then_some(Turn(()))
     }
 
     /// The state of a new buffer, which only the holder of this order sees; see [`BufferState::new`].

@@ -489,3 +489,10 @@ impl Drop for Pinned {
         });
     }
 }
+
+/// A transfer between the device and pinned memory that was enqueued.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    pub command: Arc<Event>,
+    pub pinned: Pinned,
+}

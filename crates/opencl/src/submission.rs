@@ -21,9 +21,9 @@ use super::{
     context::ClContext,
     handle::{CAT, Kernel, Mem, call_error, enqueue_kernel, first_of},
     meter::Meter,
-    order::Ordered,
+    order::{Ordered, Turn},
     program::{Compiling, notify_compiler},
-    queue::{Event, Pinned},
+    queue::{Event, Pinned, Transfer},
     sync::{Lock, Rank, TurnGuard},
 };
 use clinspect_core::{ClError, ndrange::NdRange};
@@ -227,16 +227,16 @@ impl<'a> Submission<'a> {
         }
         let waits = self.waits(&mut ordered, args)?;
         let wants_event = self.context.marks_all();
-        // SAFETY: the kernel bounds-checks against its arguments, or the operator fulfils what the
-        // kernel's header requires. The driver keeps buffers until the command has ended, and
-        // `drop` sets the last reader of host memory.
-        let event = (self.context.commands())
-            .enqueue(&ordered.turn, |raw| unsafe {
-                enqueue_kernel(raw, kernel.raw(), range, &waits, wants_event)
-            })
-            .map_err(|code| self.context.failed("clEnqueueNDRangeKernel", code, name))?;
-        self.add(ordered, args, event);
-        Ok(())
+        self.enqueue(ordered, args, |context, turn| {
+            (context.commands())
+                // SAFETY: the kernel bounds-checks against its arguments, or the operator fulfils what the kernel's header
+                // requires. The driver keeps buffers until the command has ended, and `drop` sets the last reader of host
+                // memory.
+                .enqueue(turn, |raw| unsafe {
+                    enqueue_kernel(raw, kernel.raw(), range, &waits, wants_event)
+                })
+                .map_err(|code| context.failed("clEnqueueNDRangeKernel", code, name))
+        })
     }
 
     /// Enqueues a copy of `rows` rows of `row_bytes` bytes. The rows may not overlap in memory.
@@ -261,10 +261,10 @@ impl<'a> Submission<'a> {
         } else {
             "clEnqueueCopyBufferRect"
         };
-        // SAFETY: the driver checks the ranges and keeps the buffers until the command has ended;
-        // `drop` sets the last reader of host memory.
-        let event = (self.context.commands())
-            .enqueue(&ordered.turn, |raw| unsafe {
+        let enqueue = |context: &ClContext, turn: &Turn| {
+            // SAFETY: the driver checks the ranges and keeps the buffers until the command has ended; `drop` sets the last
+            // reader of host memory.
+            let event = context.commands().enqueue(turn, |raw| unsafe {
                 if is_one_run {
                     let bytes = rows.saturating_sub(1) * from.stride + row_bytes;
                     let (at, to) = (from.offset, to.offset);
@@ -285,19 +285,19 @@ impl<'a> Submission<'a> {
                         list,
                     )
                 }
-            })
-            .map_err(|code| self.context.failed(call, code, "rows of a web"))?;
-        self.add(ordered, &args, event);
-        Ok(())
+            });
+            event.map_err(|code| context.failed(call, code, "rows of a web"))
+        };
+        self.enqueue(ordered, &args, enqueue)
     }
 
     /// Enqueues a fill of the first `len` bytes with zeros; `len` is a multiple of 4.
     pub fn zero(&mut self, mem: &Mem, len: usize, subject: &str) -> Result<(), ClError> {
         let ordered = self.take_order();
-        let before = self.last.as_slice();
-        let event = (self.context).zero_after(&ordered.turn, mem, len, before, subject)?;
-        self.add(ordered, &[], event);
-        Ok(())
+        let before = Vec::from_iter(self.last.clone());
+        self.enqueue(ordered, &[], |context, turn| {
+            context.zero_after(turn, mem, len, &before, subject)
+        })
     }
 
     /// Number of the device's compute units.
@@ -321,11 +321,8 @@ impl<'a> Submission<'a> {
         out: &mut [u8],
         subject: &str,
     ) -> Result<(), ClError> {
-        let ordered = self.take_order();
         let parts = [(mem, offset, out.len())];
-        let (last, spare) = (self.last.as_ref(), self.pinned.take());
-        let reading = (self.context).read_after(&ordered.turn, &parts, last, spare, subject)?;
-        drop(ordered);
+        let reading = self.enqueue_reads(&parts, subject)?;
         let read = (self.context).finish_read(reading, &mut [out], subject)?;
         self.note_read(&read, parts[0].2);
         Ok(())
@@ -340,18 +337,33 @@ impl<'a> Submission<'a> {
         reads: &mut [(&Mem, &mut [u8])],
         subject: &str,
     ) -> Result<(), ClError> {
-        let ordered = self.take_order();
         let parts: Vec<_> = reads
             .iter()
             .map(|(mem, out)| (*mem, 0, out.len()))
             .collect();
-        let (last, spare) = (self.last.as_ref(), self.pinned.take());
-        let reading = (self.context).read_after(&ordered.turn, &parts, last, spare, subject)?;
-        drop(ordered);
+        let reading = self.enqueue_reads(&parts, subject)?;
         let mut outs: Vec<&mut [u8]> = reads.iter_mut().map(|(_, out)| &mut **out).collect();
         let read = self.context.finish_read(reading, &mut outs, subject)?;
         self.note_read(&read, parts.iter().map(|part| part.2).sum());
         Ok(())
+    }
+
+    /// Enqueues the last commands, and gives the order back.
+    fn enqueue_reads(
+        &mut self,
+        parts: &[(&Mem, usize, usize)],
+        subject: &str,
+    ) -> Result<Transfer, ClError> {
+        let spare = self.pinned.take();
+        let (context, last) = (self.context, self.last.as_ref());
+        match context.order().free_turn() {
+            Some(turn) => context.read_after(&turn, parts, last, spare, subject),
+            None => {
+                let kept = self.order.take();
+                let ordered = kept.unwrap_or_else(|| context.order().lock());
+                context.read_after(&ordered.turn, parts, last, spare, subject)
+            }
+        }
     }
 
     fn note_read(&self, read: &Arc<Event>, bytes: usize) {
@@ -380,8 +392,13 @@ impl<'a> Submission<'a> {
     /// The failing call; [`ClError::Input`] if there was no command.
     pub fn send(mut self) -> Result<Completion, ClError> {
         let completion = self.completion()?;
-        let ordered = self.take_order();
-        (self.context).flush(&ordered.turn, self.context.commands())?;
+        match self.context.order().free_turn() {
+            Some(turn) => self.context.flush(&turn, self.context.commands())?,
+            None => {
+                let ordered = self.take_order();
+                (self.context).flush(&ordered.turn, self.context.commands())?;
+            }
+        }
         Ok(completion)
     }
 
@@ -403,7 +420,7 @@ impl<'a> Submission<'a> {
         })
     }
 
-    /// The device's order, which [`Self::add`] keeps for the next command.
+    /// The device's order, which [`Self::enqueue`] keeps for the next command.
     fn take_order(&mut self) -> TurnGuard<'a, Ordered> {
         let kept = self.order.take();
         kept.unwrap_or_else(|| self.context.order().lock())
@@ -441,8 +458,23 @@ impl<'a> Submission<'a> {
         context.wait_list(&ordered.turn, queue, before)
     }
 
-    /// Records a command that was enqueued, and keeps the order for the next one.
-    fn add(&mut self, mut ordered: TurnGuard<'a, Ordered>, args: &[Arg], event: Arc<Event>) {
+    /// Enqueues a command with `call`, records what it uses, and keeps the order for the next one.
+    fn enqueue(
+        &mut self,
+        mut ordered: TurnGuard<'a, Ordered>,
+        args: &[Arg],
+        call: impl FnOnce(&ClContext, &Turn) -> Result<Arc<Event>, ClError>,
+    ) -> Result<(), ClError> {
+        let free = self.context.order().free_turn();
+        let event = match &free {
+            None => call(self.context, &ordered.turn)?,
+            Some(turn) => {
+                drop(ordered);
+                let event = call(self.context, turn)?;
+                ordered = self.context.order().lock();
+                event
+            }
+        };
         for arg in args {
             match arg {
                 Arg::Reads(Memory::Buffer(buffer)) => {
@@ -461,9 +493,10 @@ impl<'a> Submission<'a> {
                 _ => {}
             }
         }
-        self.order = Some(ordered);
+        self.order = Some(ordered).filter(|_| free.is_none());
         self.first.get_or_insert_with(|| event.clone());
         self.last = Some(event);
+        Ok(())
     }
 }
 

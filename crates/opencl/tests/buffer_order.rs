@@ -205,7 +205,7 @@ struct Buffer {
 
 impl Buffer {
     fn new(has_copy: bool) -> Self {
-        let order = Order::new(true);
+        let order = Order::new(true, false);
         Self {
             state: order.own(has_copy),
             order,
