@@ -124,6 +124,9 @@ impl PlaneImages {
     }
 
     /// The image of a plane.
+    // Inlined, the optimizer tests the number of images before it asks whether there are any. That is
+    // harmless, but Valgrind reports it.
+    #[inline(never)]
     pub fn get(&self, plane: usize) -> Option<&ClImage> {
         self.images.get(plane)
     }
