@@ -6,9 +6,7 @@ use std::{
 };
 
 use opencl3::{
-    command_queue::{
-        enqueue_map_buffer, enqueue_read_buffer, enqueue_unmap_mem_object, enqueue_write_buffer,
-    },
+    command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object},
     memory::{
         CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MEM_ALLOC_HOST_PTR,
         CL_MEM_READ_WRITE,
@@ -325,21 +323,9 @@ impl Transfers for ClBuffer {
         let queue = self.context.commands();
         let user = user.filter(|user| !user.is_known_to_have_ended());
         let before = contents.writer().into_iter().chain(user);
-        let waits = self.context.wait_list(turn, queue, before)?;
+        let (part, to) = ((&self.mem, 0, self.size), self.host_copy().0);
         // SAFETY: the copy is as large as the buffer, and lives until this command has ended (`drop`).
-        let event = queue.enqueue(turn, |raw| unsafe {
-            enqueue_read_buffer(
-                raw,
-                self.mem.raw(),
-                CL_FALSE,
-                0,
-                self.size,
-                self.host_copy().0.cast(),
-                waits.len() as u32,
-                first_of(&waits),
-            )
-        });
-        let event = event.map_err(self.failed("clEnqueueReadBuffer"))?;
+        let event = unsafe { (self.context).enqueue_read(turn, queue, part, to, before, SUBJECT) }?;
         self.context.flush(turn, queue)?;
         Ok(event)
     }
@@ -347,21 +333,10 @@ impl Transfers for ClBuffer {
     fn upload(&self, turn: &Turn, contents: &Contents<Arc<Event>>) -> Result<Arc<Event>, ClError> {
         let queue = self.context.uploads();
         let before = unended_elsewhere(contents, queue);
-        let waits = self.context.wait_list(turn, queue, before.iter())?;
+        let (part, from) = ((&self.mem, 0, self.size), self.host_copy().0);
         // SAFETY: as above.
-        let event = queue.enqueue(turn, |raw| unsafe {
-            enqueue_write_buffer(
-                raw,
-                self.mem.raw(),
-                CL_FALSE,
-                0,
-                self.size,
-                self.host_copy().0.cast(),
-                waits.len() as u32,
-                first_of(&waits),
-            )
-        });
-        let event = event.map_err(self.failed("clEnqueueWriteBuffer"))?;
+        let event =
+            unsafe { (self.context).enqueue_write(turn, queue, part, from, &before, SUBJECT) }?;
         self.context.flush(turn, queue)?;
         Ok(event)
     }
@@ -420,22 +395,10 @@ impl Writes<'_> {
         let (context, queue) = (self.buffer.context(), &self.queue);
         let ordered = context.order().lock();
         let turn = &ordered.turn;
-        let waits = context.wait_list(turn, queue, self.last.iter().chain(&self.before))?;
-        // SAFETY: the caller keeps the bytes; the driver checks the range in the buffer.
-        let event = queue
-            .enqueue(turn, |raw| unsafe {
-                enqueue_write_buffer(
-                    raw,
-                    self.buffer.mem().raw(),
-                    CL_FALSE,
-                    offset,
-                    len,
-                    bytes.cast_mut().cast(),
-                    waits.len() as u32,
-                    first_of(&waits),
-                )
-            })
-            .map_err(self.buffer.failed("clEnqueueWriteBuffer"))?;
+        let before = self.last.iter().chain(&self.before);
+        let part = (self.buffer.mem(), offset, len);
+        // SAFETY: promised by the caller.
+        let event = unsafe { context.enqueue_write(turn, queue, part, bytes, before, SUBJECT) }?;
         self.before.clear();
         self.bytes += len;
         self.first.get_or_insert_with(|| event.clone());

@@ -154,23 +154,12 @@ impl ClContext {
         let pinned = self.pinned_for(turn, spare, len)?;
         let mut last = before.cloned();
         let mut to = pinned.address().0;
-        for &(mem, offset, len) in parts {
-            let waits = self.wait_list(turn, queue, last.iter())?;
-            // SAFETY: the driver checks the range against the buffer, and `Transfer` keeps the pinned memory, which has
-            // room for all parts, until the last command has ended.
-            let command = queue.enqueue(turn, |raw| unsafe {
-                enqueue_read_buffer(
-                    raw,
-                    mem.raw(),
-                    CL_FALSE,
-                    offset,
-                    len,
-                    to.cast(),
-                    waits.len() as u32,
-                    first_of(&waits),
-                )
-            });
-            last = Some(command.map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))?);
+        for &part in parts {
+            // SAFETY: `Transfer` keeps the pinned memory, which has room for all parts, until the last command has ended.
+            let command =
+                unsafe { self.enqueue_read(turn, queue, part, to, last.as_ref(), subject) };
+            last = Some(command?);
+            let (_, _, len) = part;
             // SAFETY: as above.
             to = unsafe { to.add(len) };
         }
@@ -247,18 +236,65 @@ impl ClContext {
         before: &[Arc<Event>],
         subject: &str,
     ) -> Result<Arc<Event>, ClError> {
-        let queue = self.commands();
-        let waits = self.wait_list(turn, queue, before.iter())?;
-        // SAFETY: the driver checks the range in the buffer; the caller keeps the pinned memory until the command has
-        // ended.
+        let part = (mem, offset, len.min(pinned.len()));
+        let from = pinned.address().0;
+        // SAFETY: the caller keeps the pinned memory until the command has ended.
+        unsafe { self.enqueue_write(turn, self.commands(), part, from, before, subject) }
+    }
+
+    /// Enqueues a read of a part of a memory (the memory, offset and length) to the host's memory at `to`, after `before`.
+    ///
+    /// # Safety
+    /// There is room at `to`, which nobody uses until the command has ended.
+    pub(super) unsafe fn enqueue_read<'a>(
+        &self,
+        turn: &Turn,
+        queue: &Arc<InOrderQueue>,
+        (mem, offset, len): (&Mem, usize, usize),
+        to: *mut u8,
+        before: impl IntoIterator<Item = &'a Arc<Event>>,
+        subject: &str,
+    ) -> Result<Arc<Event>, ClError> {
+        let waits = self.wait_list(turn, queue, before.into_iter())?;
+        // SAFETY: the driver checks the range in the memory; the rest is promised by the caller.
+        let command = queue.enqueue(turn, |raw| unsafe {
+            enqueue_read_buffer(
+                raw,
+                mem.raw(),
+                CL_FALSE,
+                offset,
+                len,
+                to.cast(),
+                waits.len() as u32,
+                first_of(&waits),
+            )
+        });
+        command.map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))
+    }
+
+    /// Enqueues a write of the host's bytes at `from` to a part of a memory (the memory, offset and length), after `before`.
+    ///
+    /// # Safety
+    /// The bytes stay valid and unchanged until the command has ended.
+    pub(super) unsafe fn enqueue_write<'a>(
+        &self,
+        turn: &Turn,
+        queue: &Arc<InOrderQueue>,
+        (mem, offset, len): (&Mem, usize, usize),
+        from: *const u8,
+        before: impl IntoIterator<Item = &'a Arc<Event>>,
+        subject: &str,
+    ) -> Result<Arc<Event>, ClError> {
+        let waits = self.wait_list(turn, queue, before.into_iter())?;
+        // SAFETY: the driver checks the range in the memory; the rest is promised by the caller.
         let command = queue.enqueue(turn, |raw| unsafe {
             enqueue_write_buffer(
                 raw,
                 mem.raw(),
                 CL_FALSE,
                 offset,
-                len.min(pinned.len()),
-                pinned.address().0.cast(),
+                len,
+                from.cast_mut().cast(),
                 waits.len() as u32,
                 first_of(&waits),
             )

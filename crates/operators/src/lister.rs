@@ -368,18 +368,25 @@ impl RunDifferences {
         if runs.is_empty() {
             return Ok(&self.results);
         }
-        if runs.len() > self.capacity {
-            self.capacity = runs.len().next_power_of_two();
-            (self.runs, self.out) = Self::memory(context, self.capacity)?;
-        }
+        self.make_room(context, runs.len())?;
         context.write(&self.runs, 0, bytemuck::cast_slice(runs), "runs of defects")?;
         let mut submission = context.submit(meter, size_of_val(runs));
         let args = (&mut self.kernel, &self.runs, &self.out);
         launch(context, args, frame_args, runs.len(), &mut submission)?;
-        self.results.resize(runs.len(), RunDifference::default());
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.results);
-        submission.read(&self.out, 0, bytes, "differences of runs")?;
+        let (out, bytes) = self.read();
+        submission.read(out, 0, bytes, "differences of runs")?;
         Ok(&self.results)
+    }
+
+    /// Makes room for the differences of `count` runs, on the device and on the host.
+    fn make_room(&mut self, context: &ClContext, count: usize) -> Result<(), ClError> {
+        if count > self.capacity {
+            let capacity = count.next_power_of_two();
+            (self.runs, self.out) = Self::memory(context, capacity)?;
+            self.capacity = capacity;
+        }
+        self.results.resize(count, RunDifference::default());
+        Ok(())
     }
 
     /// Enqueues the measurement of `count` runs in `runs`, and makes room for the results.
@@ -391,16 +398,12 @@ impl RunDifferences {
         count: usize,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        if count > self.capacity {
-            self.capacity = count.next_power_of_two();
-            (self.runs, self.out) = Self::memory(context, self.capacity)?;
-        }
-        self.results.resize(count, RunDifference::default());
+        self.make_room(context, count)?;
         let args = (&mut self.kernel, runs, &self.out);
         launch(context, args, frame_args, count, submission)
     }
 
-    /// Where the results of [`Self::submit`] are read to.
+    /// Where the results are read from and to.
     fn read(&mut self) -> (&Mem, &mut [u8]) {
         (&self.out, bytemuck::cast_slice_mut(&mut self.results))
     }
