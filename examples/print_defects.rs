@@ -20,7 +20,7 @@ use gstclinspect::results::DefectResult;
 
 use live::frames::Frames;
 
-/// A repeating pattern of pitch 16 px with a bright spot on a dark square.
+/// A chessboard of squares of 8 px with a bright spot on a dark square.
 const PATTERN: &str = "compositor name=mix sink_1::xpos=170 sink_1::ypos=122 ! \
     video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! \
     clpitchthreshold name=inspect output=frame \

@@ -27,7 +27,6 @@
 #define GREEN 1
 #define BLUE 2
 #endif
-#define BLOCK 16
 
 /* 16 bytes of a block from the byte `n * 16` on. A GPU splits loads that may be unaligned. */
 static uchar16 load_block(__global const uchar *p, int n)
@@ -170,12 +169,9 @@ __kernel void colour_join(__global const uint *red, __global const uint *green, 
 __kernel void colour_pixels(int width, __global const uchar *red, __global const uchar *green,
                             __global const uchar *blue, __global const run_t *runs, uint run_count, __global uint *out)
 {
-    const uint items = get_global_size(0);
-    const uint share = run_count / items + (run_count % items > 0 ? 1 : 0);
-    const uint first = min((uint)get_global_id(0) * share, run_count);
-    const uint past = min(first + share, run_count);
+    const uint2 measured = own_runs(run_count);
     const size_t stride = (size_t)(width + 7) / 8;
-    for (uint n = first; n < past; n++) {
+    for (uint n = measured.x; n < measured.y; n++) {
         const run_t run = runs[n];
         const size_t row = (size_t)run.y * stride;
         uint by_red = 0, by_green = 0, by_blue = 0;

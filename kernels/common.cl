@@ -5,6 +5,8 @@
  * BIG_ENDIAN_SAMPLES   1 where a two-byte sample has its most significant byte first
  * USE_IMAGE            1 where the frame is an image of one 8-bit channel instead of a buffer
  *
+ * Each file also has the constants that crates/core/src/kernels.rs lists for it.
+ *
  * All devices are little-endian; the host refuses others. Packed bits and pairs of bytes rely on it.
  */
 #ifndef SAMPLE_BYTES
@@ -103,4 +105,20 @@ static uint roi_bits(__global const int4 *rois, int roi_count, int x, int y, int
             bits |= ((1u << (to - from)) - 1u) << (count - to);
     }
     return bits;
+}
+
+/* Bits of the 8 pixels from x that lie in from .. to-1; the first pixel is the highest bit. */
+static uint byte_range(int from, int to, int x)
+{
+    const int first = clamp(from - x, 0, 8);
+    const int past = clamp(to - x, 0, 8);
+    return first < past ? ((1u << (past - first)) - 1u) << (8 - past) : 0u;
+}
+
+/* The band of a work-item: rows x .. y-1 of `rows`, of which each work-item takes as many as the others. */
+static int2 band_of(int rows)
+{
+    const int band = (rows + (int)get_global_size(0) - 1) / (int)get_global_size(0);
+    const int first = min((int)get_global_id(0) * band, rows);
+    return (int2)(first, min(first + band, rows));
 }

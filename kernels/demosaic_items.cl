@@ -1,18 +1,11 @@
-/* Appended to demosaic.cl. GPU: a work-item computes ITEM_WORDS words of samples of ITEM_ROWS rows; work-items outside
- * return. Twin: operators/unpack.rs (BAYER_ITEM).
+/* Appended to demosaic.cl. GPU: a work-item computes ITEM_PIXELS pixels of ITEM_ROWS rows; work-items outside
+ * return.
  * Where rows of `src` start at multiples of 4 bytes, it reads words; it writes words where the rows of `dst` start at
  * multiples of 4 bytes, and 16 bytes at once at multiples of 16.
- *
- * ITEM_ROWS   even, so that the rows' colours are constants
  */
-#ifndef ITEM_ROWS
-#define ITEM_ROWS 2
-#endif
 typedef uint lanes_t;
 /* A word of 4 bytes has pairs of an even and an odd column: two of bytes, or one. */
 #define WORD_PIXELS (4 / SAMPLE_BYTES)
-/* Of 16 pixels a GPU needs too many registers. */
-#define ITEM_PIXELS 8
 #define ITEM_WORDS (ITEM_PIXELS / WORD_PIXELS)
 #if SAMPLE_BYTES == 1
 #define EVERY_LANE 0x00010001u

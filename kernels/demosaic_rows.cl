@@ -243,10 +243,8 @@ static __attribute__((always_inline)) void store_row(__global const uchar *const
 
 __kernel void demosaic_rows(DEMOSAIC_ARGS)
 {
-    const int band = (height + (int)get_global_size(0) - 1) / (int)get_global_size(0);
-    const int y0 = (int)get_global_id(0) * band;
-    const int y1 = min(y0 + band, height);
-    for (int y = y0; y < y1; y++) {
+    const int2 band = band_of(height);
+    for (int y = band.x; y < band.y; y++) {
         __global const uchar *rows[SPAN];
         for (int i = 0; i < SPAN; i++)
             rows[i] = src + src_offset + (size_t)mirrored(y + i - REACH, height) * src_stride;

@@ -1,4 +1,4 @@
-/* Appended to common.cl. Any device, buffers or images: corrects a plane. The arguments are those of
+/* Appended to flat_field_value.cl. Any device, buffers or images: corrects a plane. The arguments are those of
  * flat_field_rows.cl.
  *
  * flat_field_items, flat_field_items_dark
@@ -6,28 +6,12 @@
  *     start at multiples of 16 samples. Where rows of `src` and `dst` start at multiples of 16 bytes, a
  *     work-item reads and writes 16 bytes at once, elsewhere sample by sample.
  *
- * Exactness: see flat_field_rows.cl. The product of 8-bit samples has 32 bits, plus 2^19 too.
+ * Exactness: see flat_field_value.cl.
  */
 #ifndef ITEM_ROWS
 #define ITEM_ROWS 2
 #endif
-#define ITEM_SAMPLES (16 / SAMPLE_BYTES)
-#if SAMPLE_BYTES == 1
-typedef ushort dark_t;
-#else
-typedef uint dark_t;
-#endif
-
-static uint correct_value(uint s, uint dark, uint gain, uint most)
-{
-    const uint x = max(s << 8, dark) - dark;
-#if SAMPLE_BYTES == 1
-    return min((x * gain + (1u << 19)) >> 20, most);
-#else
-    return min(((x >> 12) * gain + (((x & 0xfffu) * gain + (1u << 19)) >> 12)) >> 8, most);
-#endif
-}
-
+#define ITEM_SAMPLES (ITEM_BYTES / SAMPLE_BYTES)
 #if !USE_IMAGE
 /* Words of 16 bytes of samples, of their gains and of their dark values. */
 #define GAIN_WORDS (ITEM_SAMPLES / 2)

@@ -1,4 +1,4 @@
-/* Appended to common.cl. CPU, buffers: corrects a plane, 16 samples at a time.
+/* Appended to flat_field_value.cl. CPU, buffers: corrects a plane, 16 samples at a time.
  *
  * flat_field_rows, flat_field_rows_dark
  *     Local size 1; each work-item corrects a band of rows. `src` and `dst` may be the same memory with
@@ -21,14 +21,12 @@
 #if SAMPLE_BYTES == 1
 typedef uchar16 raw_t;
 typedef ushort16 wide_t;
-typedef ushort dark_t;
 #define LOAD_RAW(p) LOAD_UCHAR16(p)
 #define STORE_RAW(p, v) STORE_UCHAR16(p, v)
 #define LOAD_DARK(p) LOAD_USHORT16(p)
 #else
 typedef ushort16 raw_t;
 typedef uint16 wide_t;
-typedef uint dark_t;
 typedef struct __attribute__((packed)) { uint16 v; } packed_uint16;
 #define LOAD_RAW(p) LOAD_USHORT16(p)
 #define STORE_RAW(p, v) STORE_USHORT16(p, v)
@@ -58,14 +56,6 @@ static __attribute__((always_inline)) raw_t correct(raw_t s, wide_t dark, ushort
 #endif
 }
 
-/* One sample, for rows of less than 16. */
-static void correct_one(__global const uchar *from, __global uchar *to, uint dark, uint gain, uint most)
-{
-    /* max() instead of a condition, for which Oclgrind 21.10 lacks an instruction. */
-    const ulong x = max(load_sample(from) << 8, dark) - dark;
-    store_sample(to, min((uint)((x * gain + (1 << 19)) >> 20), most));
-}
-
 /* The 16 samples from sample `at` of a row. */
 #define CORRECTED(at)                                                                             \
     correct(LOAD_RAW(from + (size_t)(at) * SAMPLE_BYTES),                                         \
@@ -76,18 +66,16 @@ correct_rows(__global const uchar *src, uint src_stride, __global uchar *dst, ui
              int samples, int height, __global const ushort *gain, __global const dark_t *dark,
              int pitch, uint most, const int has_dark)
 {
-    const int band = (height + (int)get_global_size(0) - 1) / (int)get_global_size(0);
-    const int y0 = (int)get_global_id(0) * band;
-    const int y1 = min(y0 + band, height);
-    for (int y = y0; y < y1; y++) {
+    const int2 band = band_of(height);
+    for (int y = band.x; y < band.y; y++) {
         __global const uchar *from = src + (size_t)y * src_stride;
         __global uchar *to = dst + (size_t)y * dst_stride;
         __global const ushort *gains = gain + (size_t)y * pitch;
         __global const dark_t *darks = dark + (size_t)y * pitch;
         if (samples < 16) {
             for (int i = 0; i < samples; i++)
-                correct_one(from + i * SAMPLE_BYTES, to + i * SAMPLE_BYTES, has_dark ? darks[i] : 0,
-                            gains[i], most);
+                store_sample(to + i * SAMPLE_BYTES, correct_value(load_sample(from + i * SAMPLE_BYTES),
+                                                                  has_dark ? darks[i] : 0, gains[i], most));
             continue;
         }
         /* The last vector overlaps the one before. It is read first: the row may be corrected in place. */

@@ -18,8 +18,9 @@
  * | height         | rows of dst                                                                  |
  * | first          | row of src that belongs to row 0 of dst; 0 for a whole frame                 |
  * | src_height     | rows of src; rows outside repeat its first and its last row                   |
- * | lanes          | interleaved components filtered together; 1 where SAMPLE_STEP > 1                  |
  * | copy_lane      | padding lane, copied unchanged; -1: none                                     |
+ * | lanes          | interleaved components filtered together; 1 where SAMPLE_STEP > 1; not of    |
+ * |                | gaussian_tile, whose macro LANES it is                                       |
  * | weights        | TAPS weights: uint in 1/256 summing to 256, or float summing to 1            |
  *
  * Exactness: integer sums lose no bit and are rounded once (8-bit samples: 16-bit vertical, 32-bit
@@ -97,8 +98,8 @@ static int beside(int s, int step, int samples, int lanes)
 }
 
 __kernel void gaussian_direct(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride,
-                              int samples, int height, int first, int src_height, int lanes,
-                              int copy_lane, __constant const weight_t *weights)
+                              int samples, int height, int first, int src_height, int copy_lane,
+                              int lanes, __constant const weight_t *weights)
 {
     const int s = get_global_id(0);
     const int y = get_global_id(1);

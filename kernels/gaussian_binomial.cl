@@ -4,7 +4,7 @@
  * gaussian_binomial  Local size 1; each work-item filters a band of rows. It cuts a row into tiles. The vertical sums of
  *                    a tile fit the first-level cache at any width and stride; they are then summed horizontally.
  *
- * Arguments as in gaussian.cl; `samples` is at least 32, `weights` is not read.
+ * Arguments as in gaussian.cl, without `weights`; `samples` is at least 32.
  *
  * Two adjacent samples are read as one word of 16 bits. Its low and its high byte are summed apart, so sums of samples
  * at even and at odd places lie in two lines. This needs no widening of bytes, and no narrowing at the end.
@@ -87,12 +87,9 @@ static void repeat_pixel(row_sums_t *line, int place, int count, int from, int l
 }
 
 __kernel void gaussian_binomial(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride,
-                                int samples, int height, int first, int src_height, int lanes, int copy_lane,
-                                __constant const weight_t *weights)
+                                int samples, int height, int first, int src_height, int copy_lane, int lanes)
 {
-    const int band = (height + (int)get_global_size(0) - 1) / (int)get_global_size(0);
-    const int y0 = (int)get_global_id(0) * band;
-    const int y1 = min(y0 + band, height);
+    const int2 band = band_of(height);
     const int reach = HALF * lanes;
     const int pixels = samples / lanes;
     const int tiles = samples / (TILE_SAMPLES - MOST_LANES) + 1;
@@ -102,7 +99,7 @@ __kernel void gaussian_binomial(PLANE_ARGS, __global uchar *dst, ulong dst_offse
     const ushort16 copied = lane_words.xyxyxyxyxyxyxyxy;
     row_sums_t line;
 
-    for (int y = y0; y < y1; y++) {
+    for (int y = band.x; y < band.y; y++) {
         __global const uchar *rows[TAPS];
         for (int i = 0; i < TAPS; i++)
             rows[i] = src + src_offset + (size_t)clamp(first + y - HALF + i, 0, src_height - 1) * src_stride;

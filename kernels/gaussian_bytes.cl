@@ -142,12 +142,10 @@ static void make_pairs(line_sums_t *line, int at, int to, int lanes)
 #endif
 
 __kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride,
-                             int samples, int height, int first, int src_height, int lanes, int copy_lane,
+                             int samples, int height, int first, int src_height, int copy_lane, int lanes,
                              __constant const weight_t *weights)
 {
-    const int band = (height + (int)get_global_size(0) - 1) / (int)get_global_size(0);
-    const int y0 = (int)get_global_id(0) * band;
-    const int y1 = min(y0 + band, height);
+    const int2 band = band_of(height);
     const int reach = HALF * lanes;
     const int pixels = samples / lanes;
     const int tiles = samples / (TILE_SAMPLES - MOST_LANES) + 1;
@@ -159,7 +157,7 @@ __kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, 
                            (uchar16)(uchar)copy_lane ? (uchar16)0xff : (uchar16)0;
     line_sums_t line;
 
-    for (int y = y0; y < y1; y++) {
+    for (int y = band.x; y < band.y; y++) {
         __global const uchar *rows[TAPS];
         for (int i = 0; i < TAPS; i++)
             rows[i] = src + src_offset + (size_t)clamp(first + y - HALF + i, 0, src_height - 1) * src_stride;

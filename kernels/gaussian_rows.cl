@@ -35,16 +35,14 @@ static void store_sums16(__global uchar *p, sum16_t sum)
 }
 
 __kernel void gaussian_rows(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride,
-                            int samples, int height, int first, int src_height, int lanes, int copy_lane,
+                            int samples, int height, int first, int src_height, int copy_lane, int lanes,
                             __constant const weight_t *weights, __global line_t *scratch,
                             uint line_len)
 {
-    const int band = (height + (int)get_global_size(0) - 1) / (int)get_global_size(0);
-    const int y0 = (int)get_global_id(0) * band;
-    const int y1 = min(y0 + band, height);
+    const int2 band = band_of(height);
     __global line_t *line = scratch + get_global_id(0) * (size_t)line_len + HALF * lanes;
 
-    for (int y = y0; y < y1; y++) {
+    for (int y = band.x; y < band.y; y++) {
         __global const uchar *rows[TAPS];
         for (int i = 0; i < TAPS; i++)
             rows[i] = src + src_offset + (size_t)clamp(first + y - HALF + i, 0, src_height - 1) * src_stride;

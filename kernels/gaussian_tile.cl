@@ -129,7 +129,7 @@ static void scatter4(__global uchar *row, int s, int samples, raw4_t v)
 }
 
 /* Replaces the padding lane of `out` by that of `in`. */
-static raw4_t keep_lane(raw4_t out, raw4_t in, int s, int copy_lane)
+static raw4_t keep_lane(raw4_t out, raw4_t in, int copy_lane)
 {
 #if SAMPLE_BYTES == 1 && LANES == 4
     /* Columns start at lane 0. */
@@ -154,7 +154,7 @@ static int in_words(int s, int samples, __global const uchar *plane, uint stride
 
 __kernel __attribute__((reqd_work_group_size(TILE_COLUMNS, 1, 1))) void
 gaussian_tile(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride, int samples,
-              int height, int first, int src_height, int lanes, int copy_lane, __constant const weight_t *weights)
+              int height, int first, int src_height, int copy_lane, __constant const weight_t *weights)
 {
     __local column4_t sums[TILE_ROWS * TILE_COLUMNS];
     const int column = get_local_id(0);
@@ -233,7 +233,7 @@ gaussian_tile(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride
                 sum[k] += weights[i] * (at[(i - HALF) * LANES] + at[(HALF - i) * LANES]);
         }
         const raw4_t result =
-            keep_lane(to_raw((sum4_t)(sum[0], sum[1], sum[2], sum[3])), v[r + HALF], s, copy_lane);
+            keep_lane(to_raw((sum4_t)(sum[0], sum[1], sum[2], sum[3])), v[r + HALF], copy_lane);
         if (words)
             *(__global raw4_t *)(out + (size_t)s * SAMPLE_BYTES) = in_host_order(result);
         else

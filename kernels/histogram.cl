@@ -29,8 +29,8 @@
 #define PERIOD 1
 #endif
 
-#define PATTERN_ARGS                                                                              \
-    int4 channel, int4 begin, int4 end, int first, int last, int y0, int rows, uint shift, uint bins
+#define RANGE_ARGS int first, int last, int y0, int rows, uint shift, uint bins
+#define PATTERN_ARGS int4 channel, int4 begin, int4 end, RANGE_ARGS
 
 /* Copies a vector to an array, which a loop can index. */
 #define UNPACK(name, v) const int name[4] = {(v).x, (v).y, (v).z, (v).w}

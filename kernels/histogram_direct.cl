@@ -4,11 +4,9 @@
  *                   count into SAMPLE_TABLES tables in turn, so that equal neighbours do not wait
  *                   for the same counter.
  *
- * Arguments: those of histogram.cl; `tables` holds SAMPLE_TABLES * `table_len` counters per
+ * Arguments: those of histogram.cl from `first` on; `tables` holds SAMPLE_TABLES * `table_len` counters per
  * work-item, zero at entry; histogram_merge sums them.
  */
-/* Twin: operators/histogram.rs (SAMPLE_TABLES). */
-#define SAMPLE_TABLES 4
 #define STEP_SAMPLES 16
 
 #if BIG_ENDIAN_SAMPLES
@@ -17,7 +15,7 @@
 #define LOAD_SAMPLES(p) convert_uint16(LOAD_USHORT16(p))
 #endif
 
-__kernel void histogram_direct(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, uint table_len)
+__kernel void histogram_direct(PLANE_ARGS, RANGE_ARGS, __global uint *tables, uint table_len)
 {
     __global uint *table = tables + get_global_id(0) * (size_t)(SAMPLE_TABLES * table_len);
     const ulong span = (ulong)(last - first);

@@ -32,8 +32,6 @@
 /* How often a step that repeats one pixel holds each of its pairs. */
 #define PAIRS_OF_RUN (STEP_BYTES / 2 / PAIR_TABLES)
 
-/* Not a power of two: tables a power of two apart would compete for the same cache lines. */
-#define PAIR_TABLE_LEN (65536 + 1040)
 #define BYTE_TABLE_LEN (256 + 16)
 
 /* Most and fewest patterns of a block. The probes of a block miss the cache; a block is large enough

@@ -29,7 +29,6 @@
 #ifndef RUN_ITEMS
 #define RUN_ITEMS 256
 #endif
-#define BANKS 32
 #define RUN_BINS (256 >> BIN_SHIFT)
 /* Bytes from one bin to the next: BANKS counters of 4 bytes, as a power of two. */
 #define BIN_OFFSET_BITS 7

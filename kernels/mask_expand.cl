@@ -12,9 +12,20 @@ __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __gl
         out[8 * column + i] = (bits & (0x80u >> i)) ? 255 : 0;
 }
 
-/* Twins: core/components.rs (Run, RunDifference). */
+/* Bit of level k, or of channel k, in run_difference_t's signs. */
+#define LEVEL_BIT(k) (1u << (FIRST_LEVEL + (k)))
+/* Twins: crates/core/src/components.rs (Run, RunDifference). */
 typedef struct { uint x0, x1, y, defect; } run_t;
-typedef struct { long sum; int peak; uint signs; } run_difference_t;
+typedef struct { long sum, peak; uint signs, is_fine; } run_difference_t;
+
+/* The runs that a work-item measures: x .. y-1 of `run_count`. */
+static uint2 own_runs(uint run_count)
+{
+    const uint items = get_global_size(0);
+    const uint share = run_count / items + (run_count % items > 0 ? 1 : 0);
+    const uint first = min((uint)get_global_id(0) * share, run_count);
+    return (uint2)(first, min(first + share, run_count));
+}
 
 /* Collects the marked pixels of a packed mask, whose other bits are 0. A work-item per 4 bytes of a row, of which there are
  * `row_words` a row. `runs`: y and defect of the first one are two counters, of which number `slot` is 0 at entry and the

@@ -13,8 +13,6 @@
  * Exactness: bits only. The count of marked pixels includes those that are cleared, so it stays at 0 or
  * above.
  */
-/* Twin: operators/pitch_threshold/ignore.rs (BLOCK). */
-#define IGNORE_BLOCK 32
 
 __kernel void mask_ignore(__global const ulong4 *ignored, __global uchar *mask, ulong mask_offset,
                           uint bytes, uint item_blocks, __global uint *counters, uint slot)

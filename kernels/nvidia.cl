@@ -20,12 +20,4 @@ static uint permute(uint a, uint b, uint select)
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(select));
     return bytes;
 }
-
-/* Low word of ((high << 32) | low) >> shift, shift < 32. */
-static uint funnel(uint low, uint high, uint shift)
-{
-    uint word;
-    asm("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(word) : "r"(low), "r"(high), "r"(shift));
-    return word;
-}
 #endif

@@ -5,11 +5,10 @@
  * pitch_threshold_bytes  Any device, buffer or image: one work-item per byte of the mask (8 pixels).
  * pitch_threshold_words  CPU, buffer: local size 1; each work-item judges a band of rows, 32 pixels
  *                        per step, in 16-bit lanes (32-bit lanes for 16-bit samples).
- * pitch_threshold_wide_*           GPU, buffer: one work-item per 16 bytes of a row, read as aligned words;
- *                        one kernel per mode; 32-bit integers or dot products of bytes.
- * pitch_threshold_fixed            The same with the comparisons as constants of the program, in exact f32.
- * run_differences        A work-item per run of columns, or for some in a row: sums its pixels' differences.
- * mask_expand            Packed mask to one byte per pixel, 0 or 255: one work-item per packed byte.
+ * pitch_threshold_wide   GPU, buffer: one work-item per 16 bytes of a row, read as aligned words; 32-bit integers.
+ * pitch_threshold_fixed  The same with the comparisons as constants of the program, in exact f32.
+ *
+ * pitch_threshold_lattice.cl takes the place of this file where vectors are not parallel to the axes.
  *
  * | argument      | meaning                                                                       |
  * | src           | the judged plane; adjacent samples; any offset and stride                     |
@@ -20,7 +19,7 @@
  * | comparisons   | see comparison_t                                                              |
  * | rois          | int4: x0, y0, x1, y1, half-open, inside the frame                             |
  * | theta         | threshold in 1/256 grey levels, 0 .. 2^30-1                                   |
- * | flags         | MINIMUM, ... INWARD; twins in operators/pitch_threshold/settings.rs           |
+ * | flags         | MINIMUM, ... INWARD of crates/core/src/kernels.rs                              |
  * | defects       | two counters of marked pixels: the launch adds to defects[slot], which is 0 at |
  * |               | entry, and zeroes the other one for the next frame                            |
  * | slot          | 0 or 1                                                                        |
@@ -29,24 +28,22 @@
  * under 2^26. pitch_threshold_words.cl needs fewer bits and says why. A tap of weight 0 (F = 0) is never read
  * outside the judged range.
  */
-#define MINIMUM 1
-#define MATCHED 2
-#define BRIGHT 4
-#define DARK 8
-/* borders=inward: a neighbour outside the frame is replaced by the one two distances inward. */
-#define INWARD 16
-/* The bits MINIMUM, MATCHED and INWARD of `flags`, for pitch_threshold_words.cl and pitch_threshold_wide.cl: compilers are several times
- * faster with one mode than with all of them. */
+/* The bits MINIMUM, MATCHED and INWARD of `flags`, for pitch_threshold_words.cl and pitch_threshold_runs.cl: compilers
+ * are several times faster with one mode than with all of them. */
 #ifndef MODE
 #define MODE (MINIMUM | MATCHED | INWARD)
 #endif
 /* Exceeds every difference: 65535 * 256 * 2, and the matched centre's overshoot. */
 #define UNREACHED (1 << 28)
 
+/* A difference, and its units per grey level. */
+typedef int difference_t;
+#define DIFFERENCE_UNIT 512
+
 /* One comparison; the names in docs/semantics.md: axis (0 along x, 1 along y), P, F, A, P2, F2, edge
- * margin. Twin: operators/pitch_threshold/settings.rs (ComparisonWords). */
+ * margin. Twin: crates/operators/src/pitch_threshold/settings.rs (ComparisonWords). */
 typedef struct {
-    int axis, whole, fraction, blur, whole2, fraction2, edge_margin, unused;
+    int axis, whole, fraction, blur, whole2, fraction2, edge_margin;
 } comparison_t;
 
 /* P + u: pixels at each end of the axis that lack a neighbour. */
@@ -74,6 +71,30 @@ static int lacking(comparison_t c, int at, int n)
     const int2 left = inward_left(c, n);
     const int2 right = inward_right(c, n);
     return at >= left.x && at < left.y ? 1 : at >= right.x && at < right.y ? 2 : 0;
+}
+
+/* Whether a comparison has neighbours for a pixel. */
+static int has_neighbours(comparison_t c, int x, int y, int width, int height, int flags)
+{
+    const int margin = comparison_margin(c);
+    const int at = c.axis ? y : x;
+    const int n = c.axis ? height : width;
+    return (at >= margin && at < n - margin) || ((flags & INWARD) && lacking(c, at, n));
+}
+
+/* Bits of the 8 pixels from x of row y that a comparison judges. */
+static uint judged_byte(int x, int y, int width, int height, comparison_t c, int flags)
+{
+    const int n = c.axis ? height : width;
+    const int margin = comparison_margin(c);
+    const int2 none = (int2)(0, 0);
+    const int2 left = flags & INWARD ? inward_left(c, n) : none;
+    const int2 right = flags & INWARD ? inward_right(c, n) : none;
+    if (c.axis)
+        return (y >= margin && y < n - margin) || (y >= left.x && y < left.y) ||
+                       (y >= right.x && y < right.y) ? 0xffu : 0u;
+    return byte_range(margin, n - margin, x) | byte_range(left.x, left.y, x) |
+           byte_range(right.x, right.y, x);
 }
 
 /* Samples from a pixel to the taps of its two neighbours, and the weights of the far taps. */

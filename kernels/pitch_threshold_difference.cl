@@ -1,4 +1,4 @@
-/* Appended to pitch_threshold.cl. Any device, buffers: a work-item per pixel of the rows first .. first+rows-1.
+/* Appended to pitch_threshold.cl or pitch_threshold_lattice.cl. Any device, buffers: a work-item per pixel of the rows first .. first+rows-1.
  *
  * pitch_threshold_difference  Draws the differences before the threshold.
  * pitch_threshold_reached     Counts the pixels by the highest threshold that marks them.
@@ -8,15 +8,6 @@
  * | argument    | meaning                                                                          |
  * | ignored     | a bit per pixel of these rows, as in a mask: 1 = not judged; read if use_ignored |
  */
-/* Whether a comparison has neighbours for a pixel. */
-static int has_neighbours(comparison_t c, int x, int y, int width, int height, int flags)
-{
-    const int margin = comparison_margin(c);
-    const int at = c.axis ? y : x;
-    const int n = c.axis ? height : width;
-    return (at >= margin && at < n - margin) || ((flags & INWARD) && lacking(c, at, n));
-}
-
 /* Whether a pixel lies in a region and is not ignored. */
 static int is_wanted(int x, int y, int row, int width, __global const int4 *rois, int roi_count,
                      __global const uchar *ignored, int use_ignored)
@@ -26,10 +17,10 @@ static int is_wanted(int x, int y, int row, int width, __global const int4 *rois
     return roi_bits(rois, roi_count, x, y, 1) != 0;
 }
 
-/* The difference of largest magnitude of a pixel's comparisons, the first of equals, in 1/512 grey level: only bright
+/* The difference of largest magnitude of a pixel's comparisons, the first of equals, in 1/DIFFERENCE_UNIT grey level: only bright
  * ones or dark ones if `flags` say so. Returns the number of comparisons that judge the pixel. */
 static int largest_difference(PLANE_ARGS, int x, int y, int width, int height, __constant const comparison_t *comparisons,
-                              int comparison_count, int flags, int *largest)
+                              int comparison_count, int flags, difference_t *largest)
 {
     int judged = 0;
     *largest = 0;
@@ -38,7 +29,7 @@ static int largest_difference(PLANE_ARGS, int x, int y, int width, int height, _
         if (!has_neighbours(c, x, y, width, height, flags))
             continue;
         judged++;
-        int difference;
+        difference_t difference;
         /* A threshold of 0 marks every pixel whose sides agree in sign. */
         if (compare_pixel(PLANE, x, y, width, height, c, 0, flags, &difference) && abs(difference) > abs(*largest))
             *largest = difference;
@@ -59,11 +50,11 @@ __kernel void pitch_threshold_difference(PLANE_ARGS, int width, int height, int 
     const int y = first + row;
     if (x >= width || row >= rows)
         return;
-    int difference = 0;
+    difference_t difference = 0;
     if (is_wanted(x, y, row, width, rois, roi_count, ignored, use_ignored))
         largest_difference(PLANE, x, y, width, height, comparisons, comparison_count, flags | BRIGHT | DARK, &difference);
     const long product = (long)difference * gain;
-    const long unit = 131072L << to_byte;
+    const long unit = 256L * DIFFERENCE_UNIT << to_byte;
     const long size = ((long)abs(product) + unit / 2) / unit;
     dst[dst_offset + (size_t)row * dst_stride + x] = (uchar)clamp(128 + (product < 0 ? -size : size), 0L, 255L);
 }
@@ -80,9 +71,9 @@ __kernel void pitch_threshold_reached(PLANE_ARGS, int width, int height, int fir
     const int y = first + row;
     if (x >= width || row >= rows || !is_wanted(x, y, row, width, rois, roi_count, ignored, use_ignored))
         return;
-    int difference;
+    difference_t difference;
     if (!largest_difference(PLANE, x, y, width, height, comparisons, comparison_count, flags, &difference))
         return;
     atomic_inc(&counts[last + 1]);
-    atomic_inc(&counts[min((int)abs(difference) / 128, last)]);
+    atomic_inc(&counts[min((int)(abs(difference) / (DIFFERENCE_UNIT / 4)), last)]);
 }

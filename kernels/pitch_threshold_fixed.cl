@@ -43,6 +43,8 @@ static uint permute(uint a, uint b, uint select)
 #endif
 
 __constant const comparison_t fixed_comparisons[] = {FIXED_COMPARISONS};
+#define COMPARISONS_ARGS __constant const comparison_t *comparisons
+#define COMPARISONS comparisons
 #define FIXED_COUNT ((int)(sizeof(fixed_comparisons) / sizeof(comparison_t)))
 
 /* A neighbour's two taps: `near` is the offset of the near one, `step` that of the far one from it, in samples
@@ -234,8 +236,7 @@ static block_t fixed_y(__global const uchar *p, int rows, int stride, int blur, 
 
 /* The marked pixels of `wanted`, a block at (x, top). */
 static block_t judge_block(PLANE_ARGS, block_t wanted, int rows, int x, int top, int is_edge, int width, int height,
-                           __constant const comparison_t *comparisons, int comparison_count, int theta, int flags,
-                           uint src_len, int minimum, int matched)
+                           COMPARISONS_ARGS, int theta, int flags, uint src_len)
 {
     const int stride = (int)src_stride;
     const int start = (int)src_offset + top * stride + x;

@@ -2,7 +2,7 @@
  * WIDE_ROWS rows of WIDE_PIXELS adjacent pixels. A block's results are bits: a row's first pixel is the
  * highest of its WIDE_PIXELS bits, and the first row's bits are the lowest.
  */
-#define WIDE_PIXELS (16 / SAMPLE_BYTES)
+#define WIDE_PIXELS (WIDE_BYTES / SAMPLE_BYTES)
 #ifndef WIDE_ROWS
 #define WIDE_ROWS 4
 #endif

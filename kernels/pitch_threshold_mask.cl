@@ -1,33 +1,4 @@
-/* Appended to mask_expand.cl. Measures the runs of a packed mask. */
-/* Difference of pixel (x, y) in the tiles without the pattern, in 1/512 grey level: the one of largest
- * magnitude, the first of equals. Returns 0 if the pattern is present. */
-static RARE int tile_difference(int x, int y, int width, int4 tiles, int4 tile_rows, __global const int *table,
-                                int *difference)
-{
-    int found = 0;
-    *difference = 0;
-    const int at = y - tile_rows.x;
-    for (int last_row = 0; last_row < tile_rows.z; last_row++) {
-        const int j = last_row ? tiles.w - 1 : clamp(at / tiles.y, 0, tiles.w - 1);
-        const int top = tile_start(j, tiles.y, tile_rows.y);
-        for (int last = 0; last < 2; last++) {
-            const int i = last ? tiles.z - 1 : x / tiles.x;
-            const int left = tile_start(i, tiles.x, width);
-            if (at < top || at >= top + tiles.y || x < left || x >= left + tiles.x)
-                continue;
-            const int d = table[(size_t)j * tiles.z + i];
-            if (d != TILE_PRESENT && (!found || abs(2 * d) > abs(*difference))) {
-                *difference = 2 * d;
-                found = 1;
-            }
-        }
-    }
-    return found;
-}
-
-/* Bit of the level k in run_difference_t's signs. Twin: core/components/sums.rs (LEVELS). */
-#define LEVEL_BIT(k) (256u << (k))
-
+/* Appended to mask_tiles.cl. Measures the runs of a packed mask. */
 /* The difference of pixel (x, y) at the finest of the coarser levels that marks it, in 1/512 grey level, rounded half
  * away from zero. Returns the level, or 0 if none marks the pixel. */
 static RARE int level_difference(int x, int y, __global const level_t *levels, __global const scale_level_t *table,
@@ -128,17 +99,14 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
                               __global const run_t *runs, uint run_count,
                               __global run_difference_t *out)
 {
-    const uint items = get_global_size(0);
-    const uint share = run_count / items + (run_count % items > 0 ? 1 : 0);
-    const uint first = min((uint)get_global_id(0) * share, run_count);
-    const uint past = min(first + share, run_count);
+    const uint2 measured = own_runs(run_count);
     const size_t mask_stride = (size_t)(width + STEP - 1) / STEP;
     const int is_plain = level_count == 0 && !use_table;
-    for (uint n = first; n < past; n++) {
+    for (uint n = measured.x; n < measured.y; n++) {
         const run_t run = runs[n];
         const int y = first_row + (int)run.y;
         __global const uchar *row = mask + mask_offset + run.y * mask_stride;
-        run_difference_t result = {0, 0, 0};
+        run_difference_t result = {0, 0, 0, 0};
         byte_sums_t sums = {0, 0, 0, 0, 0, 0, 0};
         for (uint byte = run.x0 / STEP; byte * STEP < run.x1; byte++) {
             const uint x = byte * STEP;

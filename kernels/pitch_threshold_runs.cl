@@ -1,32 +1,25 @@
-/* Appended to pitch_threshold_items.cl. Reads runs of samples that start at any byte: aligned
- * words, then funnel shifts, so that adjacent lanes read adjacent words. Memory objects must be
- * aligned.
+/* Appended to pitch_threshold_items.cl. Judges a block of pixels with any list of comparisons, in 32-bit integers; any
+ * sample size. MODE is the mode of all of them.
+ *
+ * All pixels of a block are compared without branches; afterwards the bits of pixels that lack a neighbour are
+ * cleared. Pixels are judged one by one only where they lack a neighbour, where a load would reach past the
+ * memory object (the frame's first and last pixels), or where words would hold halves of 16-bit samples.
+ *
+ * Runs of samples start at any byte: they are read as aligned words, then shifted, so that adjacent lanes read
+ * adjacent words. Memory objects must be aligned.
  */
-/* Words of a run of WIDE_PIXELS + 1 samples, and of a run with one more sample. */
+#define COMPARISONS_ARGS __constant const comparison_t *comparisons, int comparison_count
+#define COMPARISONS comparisons, comparison_count
+
+/* Words of a run of WIDE_PIXELS + 1 samples. */
 #define RUN_WORDS 5
-#define LONG_RUN_WORDS 6
 /* All bytes read lie within RUN_BEFORE bytes before a run's start and RUN_BYTES from it. */
 #define RUN_BEFORE 15
 #define RUN_BYTES 32
 
-#if !HAS_DOT4
 static uint funnel(uint low, uint high, uint shift)
 {
     return (uint)((((ulong)high << 32) | low) >> shift);
-}
-#endif
-
-/* Reads `words` words (a constant) from byte `at` of the memory object. */
-static void load_long_run(__global const uchar *src, uint at, int words, uint *run)
-{
-    const uint skew = at & 3u;
-    __global const uint *from = (__global const uint *)(src + (at - skew));
-#pragma unroll
-    for (int i = 0; i < words; i++)
-        run[i] = from[i];
-#pragma unroll
-    for (int i = 0; i < words; i++)
-        run[i] = funnel(run[i], i + 1 < words ? run[i + 1] : 0u, 8 * skew);
 }
 
 /* Reads WIDE_PIXELS + 1 samples from byte `at`, as RUN_WORDS words.
@@ -86,29 +79,146 @@ static int run_sample(const uint *run, int i)
 #endif
 }
 
-/* Thresholds in 1/256 grey level. A polarity that is off has the threshold UNREACHED. */
+/* Weights of a neighbour's near and far tap, and thresholds in 1/256 grey level. A polarity that is off has the
+ * threshold UNREACHED. */
 typedef struct {
+    int w0, w1;
     int bright, dark;
     /* One unsigned test for both polarities of `average`: a pixel is marked if
      * (uint)(left + right - 2*centre + bias) >= span. With a threshold of 0 span is 0: all are. */
     int bias;
     uint span;
-} limits_t;
+} comparer_t;
 
-/* `level` is the threshold of `minimum`, `twice` that of `average`. */
-static limits_t limits_of(int level, int twice, int flags)
+static comparer_t comparer_of(comparison_t c, int theta, int flags)
 {
-    limits_t limits;
-    limits.bright = flags & BRIGHT ? level : UNREACHED;
-    limits.dark = flags & DARK ? -level : -UNREACHED;
-    const int high = flags & BRIGHT ? twice : UNREACHED;
-    const int low = min(flags & DARK ? -twice : -UNREACHED, high - 1);
-    limits.bias = high - 1;
-    limits.span = (uint)(high - low - 1);
-    return limits;
+    comparer_t k;
+    k.w1 = c.fraction;
+    k.w0 = 256 - c.fraction;
+    k.bright = flags & BRIGHT ? theta : UNREACHED;
+    k.dark = flags & DARK ? -theta : -UNREACHED;
+    const int high = flags & BRIGHT ? 2 * theta : UNREACHED;
+    const int low = min(flags & DARK ? -2 * theta : -UNREACHED, high - 1);
+    k.bias = high - 1;
+    k.span = (uint)(high - low - 1);
+    return k;
 }
 
-static int marked_by_minimum(int centre, int left, int right, const limits_t limits)
+static int marked_pixel(int left0, int left1, int right0, int right1, int centre, const comparer_t k)
 {
-    return centre - max(left, right) >= limits.bright || centre - min(left, right) <= limits.dark;
+    if (MODE & MINIMUM) {
+        const int left = k.w0 * left0 + k.w1 * left1, right = k.w0 * right0 + k.w1 * right1;
+        return centre - max(left, right) >= k.bright || centre - min(left, right) <= k.dark;
+    }
+    return (uint)(k.bias - 2 * centre + k.w0 * (left0 + right0) + k.w1 * (left1 + right1)) >= k.span;
+}
+
+/* The bits of the run of pixels from byte `at`, compared along x. */
+static uint compare_x(__global const uchar *src, uint at, comparison_t c, const comparer_t k)
+{
+    uint left[RUN_WORDS], right[RUN_WORDS], s[RUN_WORDS], before[RUN_WORDS];
+    /* The far tap of a neighbour is the sample next to the near tap, in the same run. */
+    load_run(src, at - (c.whole + 1) * SAMPLE_BYTES, left);
+    load_run(src, at + c.whole * SAMPLE_BYTES, right);
+    if (MODE & MATCHED) {
+        load_run(src, at, s);
+        load_run(src, at - SAMPLE_BYTES, before);
+    } else {
+        load_pixels(src, at, s);
+    }
+    uint bits = 0;
+#pragma unroll
+    for (int i = 0; i < WIDE_PIXELS; i++) {
+        const int sample = run_sample(s, i);
+        int centre = 256 * sample;
+        if (MODE & MATCHED)
+            centre += c.blur * (run_sample(before, i) - 2 * sample + run_sample(s, i + 1));
+        bits |= marked_pixel(run_sample(left, i + 1), run_sample(left, i), run_sample(right, i),
+                             run_sample(right, i + 1), centre, k)
+                    ? WIDE_BIT(i)
+                    : 0u;
+    }
+    return bits;
+}
+
+/* The same along y. */
+static uint compare_y(__global const uchar *src, uint at, int stride, comparison_t c, const comparer_t k)
+{
+    uint left0[RUN_WORDS], left1[RUN_WORDS], right0[RUN_WORDS], right1[RUN_WORDS];
+    uint s[RUN_WORDS], before[RUN_WORDS], after[RUN_WORDS];
+    const int near = c.whole * stride;
+    const int far = comparison_margin(c) * stride;
+    load_pixels(src, at - near, left0);
+    load_pixels(src, at - far, left1);
+    load_pixels(src, at + near, right0);
+    load_pixels(src, at + far, right1);
+    load_pixels(src, at, s);
+    if (MODE & MATCHED) {
+        load_pixels(src, at - stride, before);
+        load_pixels(src, at + stride, after);
+    }
+    uint bits = 0;
+#pragma unroll
+    for (int i = 0; i < WIDE_PIXELS; i++) {
+        const int sample = run_sample(s, i);
+        int centre = 256 * sample;
+        if (MODE & MATCHED)
+            centre += c.blur * (run_sample(before, i) - 2 * sample + run_sample(after, i));
+        bits |= marked_pixel(run_sample(left0, i), run_sample(left1, i), run_sample(right0, i),
+                             run_sample(right1, i), centre, k)
+                    ? WIDE_BIT(i)
+                    : 0u;
+    }
+    return bits;
+}
+
+/* Applies one comparison to the item's rows from byte `at`. */
+static block_t compare_rows(__global const uchar *src, uint at, int rows, int stride, comparison_t c,
+                            const comparer_t k)
+{
+    block_t bits = 0;
+    at += (uint)((rows - 1) * stride);
+    if (c.axis) {
+        for (int row = 0; row < rows; row++, at -= (uint)stride)
+            bits = (bits << WIDE_PIXELS) | compare_y(src, at, stride, c, k);
+    } else {
+        for (int row = 0; row < rows; row++, at -= (uint)stride)
+            bits = (bits << WIDE_PIXELS) | compare_x(src, at, c, k);
+    }
+    return bits;
+}
+
+/* The marked pixels of `wanted`, a block at (x, top). */
+static block_t judge_block(PLANE_ARGS, block_t wanted, int rows, int x, int top, int is_edge, int width, int height,
+                           COMPARISONS_ARGS, int theta, int flags, uint src_len)
+{
+    const int stride = (int)src_stride;
+    /* Bytes of the memory object before the block's first pixel, and from its last row's pixel. */
+    const int start = (int)src_offset + top * stride + x * SAMPLE_BYTES;
+    const int rest = (int)src_len - start - (rows - 1) * stride;
+    const int whole_samples = ((start | stride) & (SAMPLE_BYTES - 1)) == 0;
+    block_t bits = 0;
+    for (int i = 0; i < comparison_count; i++) {
+        const comparison_t c = comparisons[i];
+        const int margin = comparison_margin(c);
+        const int n = c.axis ? height : width;
+        const block_t judged = judged_bits(wanted, c, rows, x, top, width, height);
+        if ((flags & INWARD) && (c.axis ? top < margin || top + rows > height - margin : is_edge)) {
+            const block_t lacks = inward_bits(wanted, c, inward_left(c, n), rows, x, top) |
+                                  inward_bits(wanted, c, inward_right(c, n), rows, x, top);
+            if (lacks)
+                bits |= judge_singly(PLANE, lacks, rows, x, top, width, height, c, theta, flags);
+        }
+        if (judged == 0)
+            continue;
+        /* Bytes from a pixel to the farthest run that it needs. */
+        const int reach = c.axis ? margin * stride : (c.whole + 1) * SAMPLE_BYTES;
+        if (whole_samples && start >= reach + RUN_BEFORE && rest >= reach + RUN_BYTES) {
+            const comparer_t k = comparer_of(c, theta, flags);
+            bits |= judged & compare_rows(src, (uint)start, rows, stride, c, k);
+        } else {
+            bits |= judge_singly(PLANE, judged, rows, x, top, width, height, c, theta, flags);
+        }
+    }
+    return bits;
 }

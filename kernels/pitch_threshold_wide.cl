@@ -1,5 +1,8 @@
-/* Appended to presence_tiles.cl and to pitch_threshold_rows.cl or pitch_threshold_fixed.cl, whose judge_block it calls. GPU, buffer: one
- * work-item per WIDE_BYTES bytes of item_rows rows. Each byte of the mask has one writer.
+/* Appended to presence_tiles.cl and to pitch_threshold_runs.cl or pitch_threshold_fixed.cl, whose judge_block it calls.
+ * GPU, buffer: one work-item per WIDE_PIXELS pixels of item_rows rows. Each byte of the mask has one writer.
+ *
+ * pitch_threshold_wide   With pitch_threshold_runs.cl.
+ * pitch_threshold_fixed  With pitch_threshold_fixed.cl; it takes no `comparison_count`.
  *
  * Arguments: those of pitch_threshold_bytes, and
  *
@@ -18,9 +21,6 @@
  * the pixels that lack a neighbour along x. They take longest, so they start first; for the same reason the
  * frame's first and last rows come before those in between.
  */
-/* Largest work-group. Twin: operators/pitch_threshold.rs. */
-#define WIDE_GROUP 128
-
 /* Writes a block's bits: a row's first pixel is the highest bit of its first byte. `column` is the first byte. */
 static void store_block(__global uchar *out, uint column, uint mask_stride, int rows, block_t bits)
 {
@@ -48,14 +48,13 @@ static void store_block(__global uchar *out, uint column, uint mask_stride, int 
 }
 
 #define WIDE_ARGS                                                                                 \
-    PLANE_ARGS, int width, int height, int first_row, int judged_rows, __global uchar *mask, ulong mask_offset, uint mask_stride, \
-        __constant const comparison_t *comparisons, int comparison_count, __global const int4 *rois,      \
+    PLANE_ARGS, int width, int height, int first_row, int judged_rows, __global uchar *mask,      \
+        ulong mask_offset, uint mask_stride, COMPARISONS_ARGS, __global const int4 *rois,         \
         int roi_count, int theta, int flags, __global uint *defects, uint slot, uint src_len,     \
-        int item_rows, int4 split, int tile_rows, int blocks, int tile_groups, int4 tiles, uint contrast, int shift,         \
-        __global tile_sum_t *sums, int row_step, int tile_top, int tile_height
+        int item_rows, int4 split, int tile_rows, int blocks, int tile_groups, int4 tiles,        \
+        uint contrast, int shift, __global tile_sum_t *sums, int row_step, int tile_top, int tile_height
 
-static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *partial, int minimum,
-                       int matched)
+static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *partial)
 {
     /* 32-bit arithmetic: an item has little to do. */
     const int group = (int)get_group_id(0), launch_row = (int)get_group_id(1);
@@ -93,7 +92,6 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *part
     /* From both ends to the middle. */
     const int block = order & 1 ? blocks - 1 - order / 2 : order / 2;
     const int x = WIDE_PIXELS * item;
-    const int stride = (int)src_stride;
     const int begin = first_row + item_rows * block;
     const int end = has_item ? min(begin + item_rows, first_row + judged_rows) : begin;
     uint found = 0;
@@ -107,8 +105,8 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *part
             else
                 wanted |= in_rows(range_bits(r.x, r.z, x), rows) & rows_between(r.y - top, r.w - top);
         }
-        const block_t bits = wanted ? judge_block(PLANE, wanted, rows, x, top, is_edge, width, height, comparisons,
-                                                  comparison_count, theta, flags, src_len, minimum, matched)
+        const block_t bits = wanted ? judge_block(PLANE, wanted, rows, x, top, is_edge, width, height, COMPARISONS,
+                                                  theta, flags, src_len)
                                     : 0;
         store_block(mask + mask_offset + (size_t)(top - first_row) * mask_stride, (uint)x / 8, mask_stride, rows, bits);
         found += (uint)popcount(bits);
@@ -120,19 +118,19 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *part
         atomic_add(&defects[slot], *marked);
 }
 
-#define WIDE_KERNEL(name, known_flags, minimum, matched)                                          \
+#define WIDE_KERNEL(name, known_flags)                                                            \
     __kernel void name(WIDE_ARGS)                                                                 \
     {                                                                                             \
         __local uint marked;                                                                      \
         __local tile_sum_t partial[WIDE_GROUP];                                                   \
-        judge_wide(PLANE, width, height, first_row, judged_rows, mask, mask_offset, mask_stride, comparisons,             \
-                   comparison_count, rois, roi_count, theta, known_flags, defects, slot, src_len, \
-                   item_rows, split, tile_rows, blocks, tile_groups, tiles, contrast, shift, sums,     \
-                   row_step, tile_top, tile_height, &marked, partial, minimum, matched);                                         \
+        judge_wide(PLANE, width, height, first_row, judged_rows, mask, mask_offset, mask_stride,  \
+                   COMPARISONS, rois, roi_count, theta, known_flags, defects, slot, src_len,      \
+                   item_rows, split, tile_rows, blocks, tile_groups, tiles, contrast, shift,      \
+                   sums, row_step, tile_top, tile_height, &marked, partial);                      \
     }
 #ifdef FIXED_FLAGS
-WIDE_KERNEL(pitch_threshold_fixed, flags, 0, 0)
+WIDE_KERNEL(pitch_threshold_fixed, flags)
 #else
 /* The simple modes need half the registers. */
-WIDE_KERNEL(pitch_threshold_wide, (flags & (BRIGHT | DARK)) | MODE, (MODE & MINIMUM) != 0, (MODE & MATCHED) != 0)
+WIDE_KERNEL(pitch_threshold_wide, (flags & (BRIGHT | DARK)) | MODE)
 #endif

@@ -277,14 +277,11 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, int first
 {
     if (get_global_id(0) == 0)
         defects[slot ^ 1u] = 0;
-    const int band = (rows + (int)get_global_size(0) - 1) / (int)get_global_size(0);
-    const int row0 = (int)get_global_id(0) * band;
-    const int row1 = min(row0 + band, rows);
+    const int2 band = band_of(rows);
     const int stride = (int)mask_stride;
-    const int words = (stride + 3) / 4;
     uint count = 0;
 
-    for (int row = row0; row < row1; row++) {
+    for (int row = band.x; row < band.y; row++) {
         const int y = first_row + row;
         __global const uchar *samples = src + src_offset + (size_t)y * src_stride;
         __global uchar *out = mask + mask_offset + (size_t)row * mask_stride;

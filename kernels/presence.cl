@@ -5,7 +5,7 @@
  *                    time, for up to BLOCK_ROWS rows, then each tile's columns.
  * tile_sums_groups   Any device with local memory: see sum_tiles. The wide kernels contain it.
  * mark_missing       One work-item per byte of the mask: marks the judged pixels of missing tiles.
- * pair_sums          Sums for the correlation of the frame with itself one pitch away, per tile; a
+ * pair_sums          Sums for the correlation of the frame with itself one vector away, per tile; a
  *                    work-item sums up tiles.
  * pair_sums_groups   The same; a work-group of any size sums up a tile.
  *
@@ -28,7 +28,7 @@
  * Exactness: integers without overflow. Sums of squares have 64 bits, comparisons 128.
  */
 
-/* Twin: core/presence.rs (PairSums). */
+/* Twin: crates/core/src/presence.rs (PairSums). */
 typedef struct { ulong pairs, a, b, aa, bb, ab; } pair_sums_t;
 
 #if SAMPLE_BYTES == 1
@@ -167,29 +167,6 @@ __kernel void tile_sums_groups(PLANE_ARGS, int width, int height, int shift, int
               (int)get_group_id(0), partial);
 }
 
-/* Bits of the 8 pixels from x that lie in from .. to-1; the first pixel is the highest bit. */
-static uint byte_range(int from, int to, int x)
-{
-    const int first = clamp(from - x, 0, 8);
-    const int past = clamp(to - x, 0, 8);
-    return first < past ? ((1u << (past - first)) - 1u) << (8 - past) : 0u;
-}
-
-/* Bits of the 8 pixels from x of row y that a comparison judges. */
-static uint judged_byte(int x, int y, int width, int height, comparison_t c, int flags)
-{
-    const int n = c.axis ? height : width;
-    const int margin = comparison_margin(c);
-    const int2 none = (int2)(0, 0);
-    const int2 left = flags & INWARD ? inward_left(c, n) : none;
-    const int2 right = flags & INWARD ? inward_right(c, n) : none;
-    if (c.axis)
-        return (y >= margin && y < n - margin) || (y >= left.x && y < left.y) ||
-                       (y >= right.x && y < right.y) ? 0xffu : 0u;
-    return byte_range(margin, n - margin, x) | byte_range(left.x, left.y, x) |
-           byte_range(right.x, right.y, x);
-}
-
 __kernel void mark_missing(int width, int height, int first, int rows, __global uchar *mask,
                            ulong mask_offset, uint mask_stride, __constant const comparison_t *comparisons,
                            int comparison_count, __global const int4 *rois, int roi_count, int flags,
@@ -238,25 +215,47 @@ __kernel void mark_missing(int width, int height, int first, int rows, __global 
     atomic_add(&counts[1], popcount(bits));
 }
 
-/* Adds the pairs of a tile's pixels first, first + step, ... that have a neighbour one pitch away. */
-static void add_pairs(PLANE_ARGS, int width, int height, int shift, int axis, int whole, int fraction,
-                      int4 tiles, int tile, int first, int step, pair_sums_t *sums)
+/* Places of an axis first .. first+size-1 whose neighbour at distance d lies in 0 .. n-1: x .. y-1. */
+static int2 places_with_neighbour(int first, int size, int d, int n)
 {
-    const int far = whole + (fraction > 0 ? 1 : 0);
-    const int dx = axis ? 0 : 1;
-    const int dy = axis ? 1 : 0;
+    const int margin = ((int)abs(d) + 255) >> 8;
+    return d < 0 ? (int2)(max(first, margin), first + size) : (int2)(first, min(first + size, n - margin));
+}
+
+/* Adds the pairs of a tile's pixels first, first + step, ... that have a neighbour at the distance dx, dy, in 1/256 px. */
+static void add_pairs(PLANE_ARGS, int width, int height, int shift, int dx, int dy, int4 tiles, int tile, int first,
+                      int step, pair_sums_t *sums)
+{
+    const int sign_x = dx < 0 ? -1 : 1;
+    const int sign_y = dy < 0 ? -1 : 1;
+    const uint fx = abs(dx) & 255u;
+    const uint fy = abs(dy) & 255u;
+    const int near_x = sign_x * ((int)abs(dx) >> 8);
+    const int near_y = sign_y * ((int)abs(dy) >> 8);
+    /* A sample of weight 0 is not read. */
+    const int next_x = fx ? sign_x : 0;
+    const int next_y = fy ? sign_y : 0;
     const int row = tile / tiles.z;
     const int left = tile_start(tile - row * tiles.z, tiles.x, width);
     const int top = tile_start(row, tiles.y, height);
-    const int columns = min(tiles.x, width - far * dx - left);
-    const int rows = min(tiles.y, height - far * dy - top);
+    const int2 across = places_with_neighbour(left, tiles.x, dx, width);
+    const int2 down = places_with_neighbour(top, tiles.y, dy, height);
+    const int columns = across.y - across.x;
+    const int rows = down.y - down.x;
     const int count = columns > 0 && rows > 0 ? columns * rows : 0;
     for (int n = first; n < count; n += step) {
-        const int y = top + n / columns;
-        const int x = left + n % columns;
+        const int x = across.x + n % columns;
+        const int y = down.x + n / columns;
+        const int at = x + near_x;
+        const int line = y + near_y;
         const ulong a = 256 * (ulong)(PLANE_SAMPLE(x, y) >> shift);
-        const ulong b = (ulong)(256 - fraction) * (PLANE_SAMPLE(x + whole * dx, y + whole * dy) >> shift) +
-                        (ulong)fraction * (PLANE_SAMPLE(x + far * dx, y + far * dy) >> shift);
+        ulong b = (256 - fx) * (ulong)(PLANE_SAMPLE(at, line) >> shift) +
+                  fx * (ulong)(PLANE_SAMPLE(at + next_x, line) >> shift);
+        if (fy) {
+            const ulong far = (256 - fx) * (ulong)(PLANE_SAMPLE(at, line + next_y) >> shift) +
+                              fx * (ulong)(PLANE_SAMPLE(at + next_x, line + next_y) >> shift);
+            b = ((256 - fy) * b + fy * far) >> 8;
+        }
         sums->pairs++;
         sums->a += a;
         sums->b += b;
@@ -266,25 +265,24 @@ static void add_pairs(PLANE_ARGS, int width, int height, int shift, int axis, in
     }
 }
 
-__kernel void pair_sums(PLANE_ARGS, int width, int height, int shift, int axis, int whole, int fraction,
-                        int4 tiles, __global pair_sums_t *out)
+__kernel void pair_sums(PLANE_ARGS, int width, int height, int shift, int dx, int dy, int4 tiles,
+                        __global pair_sums_t *out)
 {
     for (int tile = get_global_id(0); tile < tiles.z * tiles.w; tile += get_global_size(0)) {
         pair_sums_t sums = {0, 0, 0, 0, 0, 0};
-        add_pairs(PLANE, width, height, shift, axis, whole, fraction, tiles, tile, 0, 1, &sums);
+        add_pairs(PLANE, width, height, shift, dx, dy, tiles, tile, 0, 1, &sums);
         out[tile] = sums;
     }
 }
 
-__kernel void pair_sums_groups(PLANE_ARGS, int width, int height, int shift, int axis, int whole,
-                               int fraction, int4 tiles, __global pair_sums_t *out,
+__kernel void pair_sums_groups(PLANE_ARGS, int width, int height, int shift, int dx, int dy, int4 tiles,
+                               __global pair_sums_t *out,
                                __local pair_sums_t *partial)
 {
     const int item = get_local_id(0);
     const int items = get_local_size(0);
     pair_sums_t sums = {0, 0, 0, 0, 0, 0};
-    add_pairs(PLANE, width, height, shift, axis, whole, fraction, tiles, (int)get_group_id(0), item, items,
-              &sums);
+    add_pairs(PLANE, width, height, shift, dx, dy, tiles, (int)get_group_id(0), item, items, &sums);
     partial[item] = sums;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item != 0)

@@ -5,10 +5,7 @@
 #define HAS_DOT4 0
 #endif
 
-/* In a table of tile differences: the pattern is present. Twin: core/presence.rs (PRESENT). */
-#define TILE_PRESENT (-2147483647 - 1)
-
-/* Twin: core/presence.rs (TileSum). */
+/* Twin: crates/core/src/presence.rs (TileSum). */
 typedef struct { ulong s1, s2; } tile_sum_t;
 static int tile_start(int index, int size, int n) { return min(index * size, n - size); }
 

@@ -26,8 +26,6 @@
  * Exactness: integers only. A limit has 1/256 grey level, but samples are whole, so limits are rounded to samples on the
  * host.
  */
-#define UNIT_SCALE 4096
-
 #if SAMPLE_BYTES == 1
 #define IS_OUTSIDE(s, high, low) (((s) > (high)) | ((s) < (low)))
 #else
@@ -235,7 +233,7 @@ static int is_in_bitmap(__global const uchar *bitmap, int has_bitmap, int x, int
 }
 
 /* sums[y] becomes the sum of a row's judged samples and of their squares. `parts` holds one of them per item. */
-__kernel void reference_sums(PLANE_ARGS, int width, int height, JUDGED_ARGS,
+__kernel void reference_sums(PLANE_ARGS, int width, JUDGED_ARGS,
                              __global const uchar *bitmap, int has_bitmap, __global ulong2 *sums,
                              __local ulong2 *parts)
 {
@@ -333,14 +331,11 @@ __kernel void reference_reached(PLANE_ARGS, int width, int height, JUDGED_ARGS, 
         atomic_inc(&counts[min((beyond - 1) / 64, last)]);
 }
 
-/* Twin: operators/reference/picture.rs. */
-#define SHOW_MODEL 0
-
-/* `show`: the mean, or the difference; a byte is a grey level of 8 bits, `to_byte` bits less than a sample's. The
+/* `has_difference`: the difference, otherwise the mean; a byte is a grey level of 8 bits, `to_byte` bits less than a sample's. The
  * difference is multiplied by gain/256 and added to 128. */
 __kernel void reference_picture(PLANE_ARGS, int width, int height, JUDGED_ARGS, int4 level,
-                                __global const uchar *bitmap, int has_bitmap, __global const uint *mean, int show,
-                                int to_byte, int gain, __global uchar *dst, ulong dst_offset, uint dst_stride)
+                                __global const uchar *bitmap, int has_bitmap, __global const uint *mean,
+                                int has_difference, int to_byte, int gain, __global uchar *dst, ulong dst_offset, uint dst_stride)
 {
     const int x = (int)get_global_id(0);
     const int y = (int)get_global_id(1);
@@ -348,7 +343,7 @@ __kernel void reference_picture(PLANE_ARGS, int width, int height, JUDGED_ARGS, 
         return;
     __global uchar *out = dst + dst_offset + (size_t)y * dst_stride + x;
     const uint level_of_mean = mean[(size_t)y * width + x];
-    if (show == SHOW_MODEL) {
+    if (!has_difference) {
         *out = (uchar)min(((level_of_mean + 128) >> 8) >> to_byte, 255u);
         return;
     }
@@ -363,29 +358,23 @@ __kernel void reference_picture(PLANE_ARGS, int width, int height, JUDGED_ARGS, 
     *out = (uchar)clamp(128 + (d < 0 ? -size : size), 0L, 255L);
 }
 
-/* Bit of level 0 in run_difference_t's signs. Twin: core/components/sums.rs (LEVELS). */
-#define LEVEL_0 256u
-
 /* Differences are in 1/512 grey level. Row 0 of the mask is row 0 of the frame. */
-__kernel void run_differences(PLANE_ARGS, int width, int height, int4 level, __global const uint *mean,
+__kernel void run_differences(PLANE_ARGS, int width, int4 level, __global const uint *mean,
                               __global const uchar *mask, ulong mask_offset, __global const run_t *runs,
                               uint run_count, __global run_difference_t *out)
 {
-    const uint items = get_global_size(0);
-    const uint share = run_count / items + (run_count % items > 0 ? 1 : 0);
-    const uint first = min((uint)get_global_id(0) * share, run_count);
-    const uint past = min(first + share, run_count);
-    for (uint n = first; n < past; n++) {
+    const uint2 measured = own_runs(run_count);
+    for (uint n = measured.x; n < measured.y; n++) {
         const run_t run = runs[n];
         __global const uchar *row = mask + mask_offset + (size_t)run.y * ((width + 7) / 8);
-        run_difference_t result = {0, 0, 0};
+        run_difference_t result = {0, 0, 0, 0};
         for (uint x = run.x0; x < run.x1; x++) {
             if (!(row[x / 8] & (0x80u >> (x & 7))))
                 continue;
             const int s = levelled_sample(PLANE_SAMPLE(x, run.y), level);
             const int d = 2 * (256 * s - (int)mean[(size_t)run.y * width + x]);
             result.sum += d;
-            result.signs |= LEVEL_0 | (d > 0 ? 1u : d < 0 ? 2u : 4u);
+            result.signs |= LEVEL_BIT(0) | (d > 0 ? 1u : d < 0 ? 2u : 4u);
             if (abs(d) > abs(result.peak))
                 result.peak = d;
         }

@@ -12,13 +12,8 @@
  * | dst          | samples of the same type as those of src                                                     |
  *
  * Exactness: integers only. Displacements fit 32 bits, because the host warps no frame of more than 16384 px a side. A sum
- * of four samples with weights of 65536 together fits 32 bits without a sign. Twin: core/reference/warp.rs.
+ * of four samples with weights of 65536 together fits 32 bits without a sign. Twin: crates/core/src/reference/warp.rs.
  */
-/* Pixels of a block. */
-#define BLOCK 16
-/* A position, and half a tile: units of 1/256 px, and of half a pixel. */
-#define UNIT 256
-#define NODE_TILE 32
 
 #if SAMPLE_BYTES == 1
 typedef uchar16 samples_t;

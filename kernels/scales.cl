@@ -30,7 +30,7 @@ typedef uint level_t;
 typedef long sum_t;
 #endif
 
-/* Twin: core/scales.rs (LevelWords). */
+/* Twin: crates/core/src/scales.rs (LevelWords). */
 typedef struct __attribute__((aligned(16))) {
     /* 256 times the threshold, in the unit of the level's samples. */
     long theta;
@@ -50,7 +50,7 @@ typedef struct __attribute__((aligned(16))) {
     int set_rows;
 } scale_level_t;
 
-/* The blocks of a rectangle, which one comparison judges with the same taps. Twin: core/scales.rs. */
+/* The blocks of a rectangle, which one comparison judges with the same taps. Twin: crates/core/src/scales.rs. */
 typedef struct __attribute__((aligned(16))) {
     /* Element of block (0, 0), and elements between rows of blocks. */
     int base, step;
@@ -62,6 +62,9 @@ typedef struct __attribute__((aligned(16))) {
     /* Which of the comparisons of pixels it is. */
     int index, unused;
 } scale_comparison_t;
+
+/* The nearest row of `rows`. */
+static int row_at(int row, int rows) { return clamp(row, 0, rows - 1); }
 
 /* A sample, blurred as its neighbours are, in 1/256 of the samples' unit. */
 static sum_t block_centre(__global const level_t *at, scale_comparison_t c)

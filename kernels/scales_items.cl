@@ -4,13 +4,6 @@
  * one dimension: columns of blocks in sets of scale_level_t's set_rows judged rows, then ITEM_BLOCKS columns of the next
  * level's pictures x and y in sets of MADE_ROWS rows; each of the three fills its work-groups.
  */
-/* Blocks of the next level that a work-item makes. Twin: operators/pitch_threshold/scales.rs. */
-#define ITEM_BLOCKS 4
-/* Rows of the frame per work-item of scales_first. */
-#define FIRST_ROWS 4
-
-static int row_at(int row, int rows) { return clamp(row, 0, rows - 1); }
-
 /* Sums of the columns that an item's blocks need: from 2 columns before the first block on, even and odd ones. */
 #define PAIRS (ITEM_BLOCKS + 2)
 typedef struct { uint even[PAIRS], odd[PAIRS]; } columns_t;
@@ -148,9 +141,6 @@ __kernel void scales_first(PLANE_ARGS, int width, int height, int axes, __global
     }
 }
 
-/* Rows of the next level's pictures that a work-item makes. Twin: operators/pitch_threshold/scales.rs. */
-#define MADE_ROWS 4
-
 /* The columns of a row of a level with `count` samples; `at`, the first block, is a multiple of 4. */
 static void load_columns(__global const level_t *row, int at, int count, columns_t *columns)
 {
@@ -224,9 +214,6 @@ static void make_y(__global level_t *levels, __global const scale_level_t *from,
         }
     }
 }
-
-/* Most rows of blocks that a work-item judges. Twin: core/scales.rs. */
-#define MOST_SET_ROWS 8
 
 /* Finds the rows of a set in which a comparison may mark the block at column x, a bit per row: for `minimum` those whose
  * block differs enough from its left neighbour, as few do. `set_rows` is a constant. `at` is the element of the first row's

@@ -2,8 +2,6 @@
  *
  * Arguments: see scales.cl.
  */
-static int row_at(int row, int rows) { return clamp(row, 0, rows - 1); }
-
 /* Columns that are summed up together. */
 #define SUM_BLOCK 64
 
@@ -109,20 +107,14 @@ static void make_row(__global const level_t *const *r, int count, int blocks, in
     box_row(r[0], r[1], r[2], r[3], count, blocks, shift, out0, out1);
 }
 
-/* Rows of an item's band: from .. past-1 of `rows`. */
-#define BAND_OF(rows, from, past)                                                                        \
-    const int from##_band = ((rows) + (int)get_global_size(0) - 1) / (int)get_global_size(0);             \
-    const int from = min((int)get_global_id(0) * from##_band, (rows));                                   \
-    const int past = min(from + from##_band, (rows))
-
 __kernel void scales_first(PLANE_ARGS, int width, int height, int axes, __global level_t *levels,
                            __global const scale_level_t *table, __global uint *counters, uint slot)
 {
     if (get_global_id(0) == 0)
         counters[slot ^ 1u] = 0;
     const scale_level_t to = table[1];
-    BAND_OF(2 * to.rows, from, past);
-    for (int row = from; row < past; row++) {
+    const int2 band = band_of(2 * to.rows);
+    for (int row = band.x; row < band.y; row++) {
         const int y = row - to.remainder;
         const int is_x = (axes & 1) && (row & 1) == 0 && row / 2 < to.rows;
         const int is_y = (axes & 2) && y >= 0 && y < height;
@@ -186,8 +178,8 @@ __kernel void scales_next(int height, int axes, __global level_t *levels, __glob
                           int is_again, __global const uchar *ignored, int use_ignored, __global uint *counters, uint slot)
 {
     const scale_level_t at = table[level];
-    BAND_OF(at.past - at.from, judged, past_judged);
-    for (int row = judged; row < past_judged; row++)
+    const int2 judged = band_of(at.past - at.from);
+    for (int row = judged.x; row < judged.y; row++)
         judge_row(levels, at, comparisons, flags, at.from + row, marks, is_again, ignored, use_ignored, &counters[slot]);
     if (is_last)
         return;
@@ -197,8 +189,8 @@ __kernel void scales_next(int height, int axes, __global level_t *levels, __glob
     const int phases = 1 << level;
     const int odd = (to.remainder >> level) & 1;
     if (axes & 1) {
-        BAND_OF(to.rows, from, past);
-        for (int row = from; row < past; row++)
+        const int2 band = band_of(to.rows);
+        for (int row = band.x; row < band.y; row++)
             for (int phase = 0; phase < phases; phase++) {
                 __global const level_t *r[4];
                 for (int j = 0; j < 4; j++)
@@ -208,8 +200,8 @@ __kernel void scales_next(int height, int axes, __global level_t *levels, __glob
             }
     }
     if (axes & 2) {
-        BAND_OF(height, top, bottom);
-        for (int row = top; row < bottom; row++) {
+        const int2 band = band_of(height);
+        for (int row = band.x; row < band.y; row++) {
             __global const level_t *r[4];
             for (int j = 0; j < 4; j++)
                 r[j] = levels + at.y_at + (size_t)row_at(row + (j - 1) * phases, height) * at.pitch;

@@ -13,7 +13,7 @@
  * | TILE_FLAGS        | flags as in pitch_threshold.cl                                                     |
  * | AXES              | 1 x, 2 y, 3 both                                                                   |
  * | REACH_X, REACH_Y  | the largest distance along the axis                                                |
- * | FIRST, SECOND     | words of local memory. Twin of the sizes below: core/scale_tiles.rs                |
+ * | FIRST, SECOND     | words of local memory. Twin of the sizes below: crates/core/src/scale_tiles.rs                |
  *
  * Other arguments than those of scales.cl: marks are 0 at entry, and `comparisons` only says which blocks are judged.
  *
@@ -47,12 +47,13 @@ __constant const comparison_t tile_comparisons[] = {TILE_COMPARISONS};
 
 typedef __constant const scale_level_t *table_t;
 
-/* A frame, and what a tile writes. */
-#define TILE_ARGS                                                                                                      \
-    __global const uchar *frame, uint stride, int width, int height, table_t table,                                    \
-        __global const scale_comparison_t *comparisons, __global uchar *marks, __global const uchar *ignored,          \
-        int use_ignored, __global uint *counter
-#define TILE frame, stride, width, height, table, comparisons, marks, ignored, use_ignored, counter
+#define FRAME_ARGS __global const uchar *frame, uint stride, int width, int height
+#define FRAME frame, stride, width, height
+/* What a tile judges by, and writes. */
+#define MARK_ARGS                                                                                                      \
+    table_t table, __global const scale_comparison_t *comparisons, __global uchar *marks,                              \
+        __global const uchar *ignored, int use_ignored, __global uint *counter
+#define MARK table, comparisons, marks, ignored, use_ignored, counter
 
 static uint between(uint a, uint b) { return as_uint((ushort2)(as_ushort2(a).y, as_ushort2(b).x)); }
 static uint even_bytes(uint w) { return w & 0xff00ffu; }
@@ -66,7 +67,7 @@ static uint mean(uint sum) { return (sum + 8) >> 4; }
 /* Row y of the frame, or the nearest one. */
 static __global const uchar *frame_row(__global const uchar *frame, uint stride, int height, int y)
 {
-    return frame + (size_t)(uint)clamp(y, 0, height - 1) * stride;
+    return frame + (size_t)(uint)row_at(y, height) * stride;
 }
 
 /* Whether a difference, or a sum of two with twice the threshold, reaches the threshold. */
@@ -100,7 +101,7 @@ static int theta_of(table_t level) { return (int)min(level->theta, (long)UNREACH
 
 #if AXES & 1
 /* Makes level 1 from row `top` of the frame on: the first sample is `HEAD_X` columns before x0. */
-static __attribute__((always_inline)) void first_along_x(TILE_ARGS, int x0, int top, __local uint *out)
+static __attribute__((always_inline)) void first_along_x(FRAME_ARGS, int x0, int top, __local uint *out)
 {
     const int columns = WORDS_X / 8, rows = ACROSS(TILE_X_ROWS, 1), part = PART_ROWS(columns, rows);
     for (int item = get_local_id(0); item < columns * PARTS(columns, rows); item += GROUP) {
@@ -211,7 +212,7 @@ static __attribute__((always_inline)) void next_along_x(__local const uint *in, 
 }
 
 /* Judges the tile's blocks of level k, a constant. */
-static __attribute__((always_inline)) void judge_along_x(TILE_ARGS, __local const uint *picture, int k, int x0, int y0)
+static __attribute__((always_inline)) void judge_along_x(MARK_ARGS, __local const uint *picture, int k, int x0, int y0)
 {
     table_t level = table + k;
     const int theta = theta_of(level);
@@ -252,25 +253,25 @@ static int last_row(table_t level, int k, int y0)
     return level->rows - 1 + LEAD(k) - ((y0 + level->remainder) >> k);
 }
 
-static __attribute__((always_inline)) void tile_along_x(TILE_ARGS, int x0, int y0, __local uint *first, __local uint *second)
+static __attribute__((always_inline)) void tile_along_x(FRAME_ARGS, MARK_ARGS, int x0, int y0, __local uint *first, __local uint *second)
 {
-    first_along_x(TILE, x0, y0 - 2 * LEAD(1), first);
+    first_along_x(FRAME, x0, y0 - 2 * LEAD(1), first);
     barrier(CLK_LOCAL_MEM_FENCE);
-    judge_along_x(TILE, first, 1, x0, y0);
+    judge_along_x(MARK, first, 1, x0, y0);
 #if LEVELS > 1
     next_along_x(first, second, 1, first_row(table + 1, 1, y0), last_row(table + 1, 1, y0));
     barrier(CLK_LOCAL_MEM_FENCE);
-    judge_along_x(TILE, second, 2, x0, y0);
+    judge_along_x(MARK, second, 2, x0, y0);
 #endif
 #if LEVELS > 2
     next_along_x(second, first, 2, first_row(table + 2, 2, y0), last_row(table + 2, 2, y0));
     barrier(CLK_LOCAL_MEM_FENCE);
-    judge_along_x(TILE, first, 3, x0, y0);
+    judge_along_x(MARK, first, 3, x0, y0);
 #endif
 #if LEVELS > 3
     next_along_x(first, second, 3, first_row(table + 3, 3, y0), last_row(table + 3, 3, y0));
     barrier(CLK_LOCAL_MEM_FENCE);
-    judge_along_x(TILE, second, 4, x0, y0);
+    judge_along_x(MARK, second, 4, x0, y0);
 #endif
 }
 #endif
@@ -290,7 +291,7 @@ static uint edge_word(uint word, int x, int width, __global const uchar *row)
 }
 
 /* Makes level 1 from row `top` of the frame on: the first block is PAD(1) blocks before x0. */
-static __attribute__((always_inline)) void first_along_y(TILE_ARGS, int x0, int top, __local uint *out)
+static __attribute__((always_inline)) void first_along_y(FRAME_ARGS, int x0, int top, __local uint *out)
 {
     /* A column is a pair of words. */
     const int columns = WORDS_Y(1) / 2, part = PART_ROWS(columns, ROWS_Y);
@@ -359,7 +360,7 @@ static __attribute__((always_inline)) void next_along_y(__local const uint *in, 
 }
 
 /* Judges the tile's blocks of level k, a constant: an item has two in a row. */
-static __attribute__((always_inline)) void judge_along_y(TILE_ARGS, __local const uint *picture, int k, int x0, int y0)
+static __attribute__((always_inline)) void judge_along_y(MARK_ARGS, __local const uint *picture, int k, int x0, int y0)
 {
     table_t level = table + k;
     const int theta = theta_of(level);
@@ -401,25 +402,25 @@ static __attribute__((always_inline)) void judge_along_y(TILE_ARGS, __local cons
 static int first_column(int k, int x0) { return max(0, PAD(k) - (x0 >> k)); }
 static int last_column(table_t level, int k, int x0) { return level->count - 1 + PAD(k) - (x0 >> k); }
 
-static __attribute__((always_inline)) void tile_along_y(TILE_ARGS, int x0, int y0, __local uint *first, __local uint *second)
+static __attribute__((always_inline)) void tile_along_y(FRAME_ARGS, MARK_ARGS, int x0, int y0, __local uint *first, __local uint *second)
 {
-    first_along_y(TILE, x0, y0 - HEAD_Y, first);
+    first_along_y(FRAME, x0, y0 - HEAD_Y, first);
     barrier(CLK_LOCAL_MEM_FENCE);
-    judge_along_y(TILE, first, 1, x0, y0);
+    judge_along_y(MARK, first, 1, x0, y0);
 #if LEVELS > 1
     next_along_y(first, second, 1, first_column(1, x0), last_column(table + 1, 1, x0));
     barrier(CLK_LOCAL_MEM_FENCE);
-    judge_along_y(TILE, second, 2, x0, y0);
+    judge_along_y(MARK, second, 2, x0, y0);
 #endif
 #if LEVELS > 2
     next_along_y(second, first, 2, first_column(2, x0), last_column(table + 2, 2, x0));
     barrier(CLK_LOCAL_MEM_FENCE);
-    judge_along_y(TILE, first, 3, x0, y0);
+    judge_along_y(MARK, first, 3, x0, y0);
 #endif
 #if LEVELS > 3
     next_along_y(first, second, 3, first_column(3, x0), last_column(table + 3, 3, x0));
     barrier(CLK_LOCAL_MEM_FENCE);
-    judge_along_y(TILE, second, 4, x0, y0);
+    judge_along_y(MARK, second, 4, x0, y0);
 #endif
 }
 #endif
@@ -439,14 +440,14 @@ scales_tiles(PLANE_ARGS, int width, int height, table_t table, __global const sc
     __global uint *counter = &counters[slot];
     const int tile = (int)get_group_id(0);
 #if AXES == 1
-    tile_along_x(TILE, tile % x_columns * TILE_X, top + tile / x_columns * TILE_X_ROWS, first, second);
+    tile_along_x(FRAME, MARK, tile % x_columns * TILE_X, top + tile / x_columns * TILE_X_ROWS, first, second);
 #elif AXES == 2
-    tile_along_y(TILE, tile % y_columns * TILE_Y, top + tile / y_columns * TILE_Y_ROWS, first, second);
+    tile_along_y(FRAME, MARK, tile % y_columns * TILE_Y, top + tile / y_columns * TILE_Y_ROWS, first, second);
 #else
     if (tile < x_tiles)
-        tile_along_x(TILE, tile % x_columns * TILE_X, top + tile / x_columns * TILE_X_ROWS, first, second);
+        tile_along_x(FRAME, MARK, tile % x_columns * TILE_X, top + tile / x_columns * TILE_X_ROWS, first, second);
     else
-        tile_along_y(TILE, (tile - x_tiles) % y_columns * TILE_Y, top + (tile - x_tiles) / y_columns * TILE_Y_ROWS,
+        tile_along_y(FRAME, MARK, (tile - x_tiles) % y_columns * TILE_Y, top + (tile - x_tiles) / y_columns * TILE_Y_ROWS,
                      first, second);
 #endif
 }

@@ -18,9 +18,8 @@
  * | pictures   | one memory object with four pictures of `height` rows, `pitch` samples of 16 bits a row, PAD of  |
  * |            | them before column 0: smooth, whose place residual takes; along_x, whose place mean takes;     |
  * |            | repeat_x; repeat. The last two make room for `strongest`, `pitch` ints a row                    |
- * | tiles      | int4: tiles per row; rows of tiles that are there; number of the first one in the web; rows of  |
- * |            | the web that come before the plane                                                          |
- * | tiles_end  | number of rows of tiles in the web, if the web ends with the plane; otherwise INT_MAX          |
+ * | tiles      | int4: tiles per row; rows of tiles that are there; rows of the first one that come before the   |
+ * |            | plane, in a web; number of rows of tiles, if the web ends with the plane, otherwise INT_MAX     |
  * | sums       | per tile two uints: |d| and |C|                                                              |
  * | noise      | per tile a tile_noise_t                                                                       |
  * | rois       | rectangles x0, y0, x1, y1 that are judged, without common pixels needed                         |
@@ -31,14 +30,6 @@
  *
  * Exactness: integers. Sums over windows wrap modulo 2^32 where only their difference is used.
  */
-#define CHANNELS 6
-/* The channels from this one on are of the mean. */
-#define FIRST_OF_MEAN 4
-#define TILE 32
-/* Elements before the first and behind the last pixel of a row that the mirrored row continues in. Twin:
- * operators/texture/memory.rs (PAD). */
-#define PAD 32
-
 /* Places of the pictures. `size`: samples of a picture. */
 #define RESIDUAL(pictures, size) ((__global short *)(pictures) + PAD)
 #define MEAN(pictures, size) ((__global short *)(pictures) + (size) + PAD)
@@ -46,13 +37,13 @@
 #define REPEAT(pictures, size) ((pictures) + 3 * (size) + PAD)
 #define STRONGEST(pictures, size) ((__global int *)((pictures) + 2 * (size)))
 
-/* Twin: operators/texture/memory.rs (TileNoise). */
+/* Twin: crates/operators/src/texture/memory.rs (TileNoise). */
 typedef struct {
     uint residual, mean;
     uint limits[CHANNELS];
 } tile_noise_t;
 
-__constant const int WINDOW_PIXELS[CHANNELS] = {1, 16, 81, 1089, 1, 100};
+__constant const int WINDOW_PIXELS[CHANNELS] = {WINDOWS};
 /* Channels whose sums have a sign of their own. The others have the sign of the residual. */
 #define IS_SIGNED(k) ((k) != 2 && (k) != 3)
 
@@ -118,9 +109,9 @@ static int tile_of(int at, int count) { return min(at / TILE, count - 1); }
 static int tile_side(int tile, int count, int n) { return tile < count - 1 ? TILE : n - tile * TILE; }
 
 /* The row of tiles of the plane that holds a row. */
-static int tile_row_of(int row, int4 tiles, int tiles_end)
+static int tile_row_of(int row, int4 tiles)
 {
-    return min(min((row + tiles.w) / TILE, tiles_end - 1) - tiles.z, tiles.y - 1);
+    return min(min((row + tiles.z) / TILE, tiles.w - 1), tiles.y - 1);
 }
 
 /* The limit of a channel: threshold * pixels * noise / 2^12. */

@@ -1,9 +1,6 @@
 /* Appended to texture_measure.cl. GPU: each kernel states its work-group; a work-group reads what it shares into local
  * memory. Other arguments: see texture.cl. */
 
-/* Work-items per work-group. Twin: operators/texture.rs (GROUP). */
-#define GROUP 256
-
 /* Writes a sample of a picture, and the samples of the continued row that equal it. */
 static void put_padded(__global short *row, int x, int width, short value)
 {
@@ -50,9 +47,6 @@ static int4 scaled4(uint4 sums, uint scale, int shift)
     return (int4)(scaled(sums.x, scale, shift), scaled(sums.y, scale, shift), scaled(sums.z, scale, shift),
                   scaled(sums.w, scale, shift));
 }
-
-/* Pixels of a row that a work-group of texture_smooth takes, four per work-item. Twin: core/variant/texture.rs (LINE). */
-#define LINE_PIXELS (4 * GROUP)
 
 /* `lines`: two rows of LINE_PIXELS + 2 * reach + 2 samples, `reach` and one more on each side of the pixels: those of the
  * neighbours, and of the mean over one repeat. */
@@ -120,10 +114,6 @@ void texture_smooth(PLANE_ARGS, int width, int height, int depth, int4 repeat, _
     STORE4(out + 2 * size, (ushort4)((ushort)mean[0], (ushort)mean[1], (ushort)mean[2], (ushort)mean[3]));
 }
 
-/* Rows that a work-item of texture_lattice takes. Twin: operators/texture.rs (LATTICE_ROWS). */
-#define LATTICE_ROWS 8
-/* Work-items per work-group. Twin: operators/texture.rs (LATTICE_GROUP). */
-#define LATTICE_GROUP 64
 #define AT(picture, row) ((picture) + (size_t)(row) * pitch)
 
 /* Four samples of f that others do not write: what lies behind the last pixel gets the residual's continued row. */
@@ -168,9 +158,7 @@ void texture_lattice(int width, int height, int4 repeat, __global ushort *pictur
     }
 }
 
-/* Pixels of a row, and rows at a time, of a work-group of texture_tiles. A work-item sums up two columns. Twin of
- * WIDE_PIXELS: operators/texture.rs. */
-#define WIDE_PIXELS 448
+/* Columns, and rows at a time, of a work-group of texture_tiles. A work-item sums up two columns. */
 #define WIDE_COLUMNS (WIDE_PIXELS + 2 * PAD)
 #define WIDE_ROWS 8
 /* Rows that a work-item makes in turn: the fourth part of the pixels times two are made by as many work-items. */
@@ -179,7 +167,7 @@ void texture_lattice(int width, int height, int4 repeat, __global ushort *pictur
 
 /* A work-group takes WIDE_PIXELS columns of a row of tiles. `sums` are 0 at entry. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void texture_tiles(int width, int height, __global ushort *pictures, int pitch, int4 tiles, int tiles_end,
+void texture_tiles(int width, int height, __global ushort *pictures, int pitch, int4 tiles,
                    __global uint2 *sums)
 {
     const size_t size = (size_t)pitch * height;
@@ -187,9 +175,9 @@ void texture_tiles(int width, int height, __global ushort *pictures, int pitch, 
     const int item = get_local_id(0);
     const int left = (int)get_group_id(0) * WIDE_PIXELS;
     const int j = get_group_id(1);
-    const int is_last = j + tiles.z == tiles_end - 1;
-    const int top = max((j + tiles.z) * TILE - tiles.w, 0);
-    const int bottom = is_last ? height : min((j + tiles.z + 1) * TILE - tiles.w, height);
+    const int is_last = j == tiles.w - 1;
+    const int top = max(j * TILE - tiles.z, 0);
+    const int bottom = is_last ? height : min((j + 1) * TILE - tiles.z, height);
     /* The two columns that a work-item sums up: within the continued row. */
     const int column = left - PAD + 2 * item;
     const int is_column = column < width + PAD;
@@ -255,9 +243,6 @@ void texture_tiles(int width, int height, __global ushort *pictures, int pitch, 
     atomic_add(tile + 1, means);
 }
 
-/* Pixels and rows of a work-group of texture_mark. */
-#define BLOCK_PIXELS 64
-#define BLOCK_ROWS 16
 /* Windows reach so far left and right of the pixels, rounded up to a multiple of 4. */
 #define REACH_MANY 16
 #define REACH_NINE 4
@@ -378,7 +363,7 @@ static int element(int4 v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 
 /* A work-group takes a block. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void texture_mark(int width, int height, int first, int rows, __global ushort *pictures, int pitch, int4 tiles,
-                  int tiles_end, __global const tile_noise_t *noise, __global const int4 *rois, int roi_count,
+                  __global const tile_noise_t *noise, __global const int4 *rois, int roi_count,
                   __global uchar *mask, ulong mask_offset, __global uint *marked, uint slot)
 {
     __local block_t block;
@@ -404,7 +389,7 @@ void texture_mark(int width, int height, int first, int rows, __global ushort *p
     const uint wanted = is_inside ? roi_bits(rois, roi_count, x, y, 4) : 0;
     if (wanted) {
         __global const tile_noise_t *tile =
-            noise + (size_t)tile_row_of(y, tiles, tiles_end) * tiles.x + tile_of(x, tiles.x);
+            noise + (size_t)tile_row_of(y, tiles) * tiles.x + tile_of(x, tiles.x);
         int4 sums[CHANNELS];
         sums_of_four(&block, row, at, sums);
         int4 is_marked = 0;
@@ -440,7 +425,7 @@ void texture_mark(int width, int height, int first, int rows, __global ushort *p
 /* A work-group takes a block. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void texture_peaks(int width, int height, int first, int rows, __global ushort *pictures, int pitch, int4 tiles,
-                   int tiles_end, __global const int4 *rois, int roi_count, __global const int4 *inner, int inner_count,
+                   __global const int4 *rois, int roi_count, __global const int4 *inner, int inner_count,
                    __global const uchar *ignored, int use_ignored, __global uint *peaks)
 {
     __local block_t block;
@@ -463,7 +448,7 @@ void texture_peaks(int width, int height, int first, int rows, __global ushort *
     int4 sums[CHANNELS];
     sums_of_four(&block, row, at, sums);
     __global uint *tile =
-        peaks + ((size_t)tile_row_of(y, tiles, tiles_end) * tiles.x + tile_of(x, tiles.x)) * 2 * CHANNELS;
+        peaks + ((size_t)tile_row_of(y, tiles) * tiles.x + tile_of(x, tiles.x)) * 2 * CHANNELS;
     for (int k = 0; k < CHANNELS; k++) {
         uint all = 0, inner_most = 0;
         for (int i = 0; i < 4; i++) {

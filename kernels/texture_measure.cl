@@ -2,7 +2,7 @@
  * local noise, and the differences of marked pixels. Arguments: see texture.cl. */
 
 /* One work-item per tile. `around`: rows of tiles above and below, and columns beside, whose noise counts. */
-__kernel void texture_noise(int width, int height, int4 tiles, int tiles_end, int4 around, __global const uint2 *sums,
+__kernel void texture_noise(int width, int height, int4 tiles, int4 around, __global const uint2 *sums,
                             __global const uint *thresholds, __global tile_noise_t *noise)
 {
     const int tile = get_global_id(0);
@@ -13,8 +13,8 @@ __kernel void texture_noise(int width, int height, int4 tiles, int tiles_end, in
     ulong residual = 0, mean = 0, pixels = 0;
     for (int j = max(row - around.x, 0); j <= min(row + around.y, tiles.y - 1); j++) {
         /* The last row of tiles of a web may have more rows than the others. */
-        const int is_last = j + tiles.z == tiles_end - 1;
-        const int side = is_last ? tiles.w + height - (j + tiles.z) * TILE : TILE;
+        const int is_last = j == tiles.w - 1;
+        const int side = is_last ? tiles.z + height - j * TILE : TILE;
         for (int i = max(column - around.z, 0); i <= min(column + around.z, tiles.x - 1); i++) {
             const uint2 sum = sums[j * tiles.x + i];
             residual += sum.x;
@@ -30,9 +30,6 @@ __kernel void texture_noise(int width, int height, int4 tiles, int tiles_end, in
     noise[tile] = out;
 }
 
-/* Bit of level k in run_difference_t's signs. Twin: core/components/sums.rs (LEVELS). */
-#define LEVEL_BIT(k) (256u << (k))
-
 /* A work-item measures the marked pixels of a sequence of runs. `peak` is the largest of `strongest`; `sum` is in 1/512 of
  * the local noise. Row 0 of the mask is row `first_row` of the plane. With `use_own` only the pixels of `own`, a mask like `mask`, are marked by a channel; the others lie
  * in tiles without the pattern and do not differ. */
@@ -41,17 +38,14 @@ __kernel void run_differences(int width, int height, int first_row, __global con
                               __global const uchar *mask, ulong mask_offset, __global const run_t *runs, uint run_count,
                               __global run_difference_t *out)
 {
-    const uint items = get_global_size(0);
-    const uint share = run_count / items + (run_count % items > 0 ? 1 : 0);
-    const uint first = min((uint)get_global_id(0) * share, run_count);
-    const uint past = min(first + share, run_count);
+    const uint2 measured = own_runs(run_count);
     const size_t stride = (size_t)(width + 7) / 8;
-    for (uint n = first; n < past; n++) {
+    for (uint n = measured.x; n < measured.y; n++) {
         const run_t run = runs[n];
         __global const uchar *row = mask + mask_offset + (size_t)run.y * stride;
         __global const int *strongest =
             (__global const int *)(pictures + 2 * (size_t)pitch * height) + (size_t)(first_row + run.y) * pitch;
-        run_difference_t result = {0, 0, 0};
+        run_difference_t result = {0, 0, 0, 0};
         for (uint x = run.x0; x < run.x1; x++) {
             const uint bit = 0x80u >> (x & 7);
             if (!(row[x / 8] & bit))

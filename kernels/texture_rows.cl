@@ -5,15 +5,6 @@
  * three steps are launched for some hundred rows at a time, so that a step finds the rows of the one before in the cache.
  * Other arguments: see texture.cl.
  */
-/* Twin: operators/texture/memory.rs (SCRATCH_ROWS). */
-#define SCRATCH_ROWS 6
-
-/* Rows of an item's band: from .. past-1 of the rows first .. end-1. */
-#define BAND_OF(first, end, from, past)                                                                  \
-    const int from##_band = ((end) - (first) + (int)get_global_size(0) - 1) / (int)get_global_size(0);    \
-    const int from = min((first) + (int)get_global_id(0) * from##_band, (end));                          \
-    const int past = min(from + from##_band, (end))
-
 #define SCRATCH(pitch) (scratch + get_global_id(0) * (size_t)SCRATCH_ROWS * (pitch))
 
 /* Continues a row of a picture of shorts at both ends. */
@@ -125,8 +116,8 @@ __kernel void texture_smooth(PLANE_ARGS, int width, int height, int depth, int4 
     const size_t size = (size_t)pitch * height;
     __global uint *columns = SCRATCH(pitch) + 1;
     __global uint *sums = SCRATCH(pitch) + pitch;
-    BAND_OF(first, end, from, past);
-    for (int y = from; y < past; y++) {
+    const int2 band = band_of(end - first) + first;
+    for (int y = band.x; y < band.y; y++) {
         smooth_columns(PLANE, max(y - 1, 0), y, min(y + 1, height - 1), width, depth, columns);
         columns[-1] = columns[0];
         columns[width] = columns[width - 1];
@@ -180,8 +171,8 @@ __kernel void texture_lattice(int width, int height, int4 repeat, __global ushor
     __global const ushort *along_x = REPEAT_X(pictures, size);
     __global uint *sums = SCRATCH(pitch);
     const int n = repeat.y;
-    BAND_OF(first, end, from, past);
-    for (int y = from; y < past; y++) {
+    const int2 band = band_of(end - first) + first;
+    for (int y = band.x; y < band.y; y++) {
         const size_t at = (size_t)y * pitch;
         const lattice_taps_t up = lattice_taps(y, -repeat.x, height);
         const lattice_taps_t down = lattice_taps(y, repeat.x, height);
@@ -190,7 +181,7 @@ __kernel void texture_lattice(int width, int height, int4 repeat, __global ushor
         residual_row(h + at, ROW(h, up.near), ROW(h, up.far), ROW(h, down.near), ROW(h, down.far), up.fraction,
                      down.fraction, width, residual);
         pad_row(residual, width);
-        if (y == from) {
+        if (y == band.x) {
             for (int x = 0; x < width; x++)
                 sums[x] = 0;
             for (int j = -n; j <= n; j++)
@@ -222,7 +213,7 @@ static uint magnitude(__global const short *RESTRICT row, int count)
 }
 
 /* A work-item takes whole rows of tiles. */
-__kernel void texture_tiles(int width, int height, __global ushort *pictures, int pitch, int4 tiles, int tiles_end,
+__kernel void texture_tiles(int width, int height, __global ushort *pictures, int pitch, int4 tiles,
                             __global uint2 *sums, __global uint *scratch, int first, int end)
 {
     const size_t size = (size_t)pitch * height;
@@ -232,13 +223,13 @@ __kernel void texture_tiles(int width, int height, __global ushort *pictures, in
     /* Columns -PAD .. width+PAD-1. */
     __global uint *columns = SCRATCH(pitch);
     __global uint *running = SCRATCH(pitch) + pitch;
-    BAND_OF(first, end, from, past);
-    int y = max(0, (tiles.z + from) * TILE - tiles.w);
+    const int2 band = band_of(end - first) + first;
+    int y = max(0, band.x * TILE - tiles.z);
     int is_first = 1;
-    for (int j = from; j < past; j++) {
+    for (int j = band.x; j < band.y; j++) {
         for (int i = 0; i < tiles.x; i++)
             sums[j * tiles.x + i] = (uint2)(0, 0);
-        for (; y < height && tile_row_of(y, tiles, tiles_end) == j; y++) {
+        for (; y < height && tile_row_of(y, tiles) == j; y++) {
             const int count = width + 2 * PAD;
             if (is_first) {
                 for (int x = 0; x < count; x++)
@@ -374,7 +365,7 @@ static void sums_at(columns_t c, __global const short *residual, __global const 
 }
 
 __kernel void texture_mark(int width, int height, int first, int rows, __global ushort *pictures, int pitch, int4 tiles,
-                           int tiles_end, __global const tile_noise_t *noise, __global const int4 *rois, int roi_count,
+                  __global const tile_noise_t *noise, __global const int4 *rois, int roi_count,
                            __global uchar *mask, ulong mask_offset, __global uint *marked, uint slot,
                            __global uint *scratch)
 {
@@ -386,14 +377,14 @@ __kernel void texture_mark(int width, int height, int first, int rows, __global 
     const columns_t columns = columns_of(SCRATCH(pitch), pitch);
     const size_t mask_stride = (size_t)(width + 7) / 8;
     uint count = 0;
-    BAND_OF(0, rows, from, past);
-    for (int row = from; row < past; row++) {
+    const int2 band = band_of(rows);
+    for (int row = band.x; row < band.y; row++) {
         const int y = first + row;
-        move_columns(residuals - PAD, means - PAD, pitch, y, height, width + 2 * PAD, row == from, columns);
+        move_columns(residuals - PAD, means - PAD, pitch, y, height, width + 2 * PAD, row == band.x, columns);
         __global const short *residual = ROW(residuals, y);
         __global const short *mean = ROW(means, y);
         __global int *strongest = STRONGEST(pictures, size) + (size_t)y * pitch;
-        __global const tile_noise_t *tile_row = noise + (size_t)tile_row_of(y, tiles, tiles_end) * tiles.x;
+        __global const tile_noise_t *tile_row = noise + (size_t)tile_row_of(y, tiles) * tiles.x;
         for (int x = 0; x < width; x += TILE) {
             const int n = min(TILE, width - x);
             const uint wanted = roi_bits(rois, roi_count, x, y, 16) << 16 | roi_bits(rois, roi_count, x + 16, y, 16);
@@ -430,7 +421,7 @@ __kernel void texture_mark(int width, int height, int first, int rows, __global 
 
 /* A work-item takes whole rows of tiles. */
 __kernel void texture_peaks(int width, int height, int first, int rows, __global ushort *pictures, int pitch, int4 tiles,
-                            int tiles_end, __global const int4 *rois, int roi_count, __global const int4 *inner,
+                            __global const int4 *rois, int roi_count, __global const int4 *inner,
                             int inner_count, __global const uchar *ignored, int use_ignored, __global uint *peaks,
                             __global uint *scratch)
 {
@@ -439,12 +430,12 @@ __kernel void texture_peaks(int width, int height, int first, int rows, __global
     __global const short *means = MEAN(pictures, size);
     const columns_t columns = columns_of(SCRATCH(pitch), pitch);
     const size_t mask_stride = (size_t)(width + 7) / 8;
-    BAND_OF(0, tiles.y, from, past);
-    int y = max(0, (tiles.z + from) * TILE - tiles.w);
+    const int2 band = band_of(tiles.y);
+    int y = max(0, band.x * TILE - tiles.z);
     int is_first = 1;
-    for (int j = from; j < past; j++) {
+    for (int j = band.x; j < band.y; j++) {
         __global uint *out = peaks + (size_t)j * tiles.x * 2 * CHANNELS;
-        for (; y < height && tile_row_of(y, tiles, tiles_end) == j; y++) {
+        for (; y < height && tile_row_of(y, tiles) == j; y++) {
             if (y < first || y >= first + rows)
                 continue;
             move_columns(residuals - PAD, means - PAD, pitch, y, height, width + 2 * PAD, is_first, columns);

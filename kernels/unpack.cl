@@ -22,7 +22,6 @@
 #ifndef OUT_BYTES
 #define OUT_BYTES 2
 #endif
-#define BLOCK 16
 /* Bytes of 16 samples, and their words of 4 bytes. */
 #define BLOCK_BYTES (BIT_STREAM ? 2 * SAMPLE_BITS : 24)
 #define BLOCK_WORDS (BLOCK_BYTES / 4)
@@ -89,11 +88,9 @@ static ushort8 unpack_8(uchar16 v)
 
 __kernel void unpack_rows(PACKED_ARGS)
 {
-    const int band = (height + (int)get_global_size(0) - 1) / (int)get_global_size(0);
-    const int y0 = (int)get_global_id(0) * band;
-    const int y1 = min(y0 + band, height);
+    const int2 band = band_of(height);
     const int row_bytes = width / GROUP_SAMPLES * GROUP_BYTES;
-    for (int y = y0; y < y1; y++) {
+    for (int y = band.x; y < band.y; y++) {
         __global const uchar *from = src + src_offset + (size_t)y * src_stride;
         __global uchar *to = dst + dst_offset + (size_t)y * dst_stride;
         int x = 0;

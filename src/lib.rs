@@ -47,6 +47,19 @@ pub fn check_settings(element: &gst::Element) -> Result<(), String> {
     }
 }
 
+/// Checks whether the limits of an element see a defect, as far as its files tell: those of `clreference` and its model. Other
+/// elements pass, because they know the contrast from frames only.
+///
+/// # Errors
+/// A sentence that begins with the limit, such as `threshold`.
+pub fn check_sight(element: &gst::Element) -> Result<(), String> {
+    use gst::{prelude::*, subclass::prelude::*};
+    match element.downcast_ref::<elements::reference::ClReference>() {
+        Some(reference) => reference.imp().check_sight(),
+        None => Ok(()),
+    }
+}
+
 /// The plugin's entry points; the macro generates public items without documentation.
 #[allow(missing_docs)]
 mod plugin {

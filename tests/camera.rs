@@ -9,95 +9,31 @@
 )]
 
 use clinspect_core::unpack::{Demosaic, Encoding, Output, Pattern};
-use clinspect_testkit::{encoded::Encoded, tools};
-use std::{
-    collections::BTreeSet,
-    fs::{self, File},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+use clinspect_testkit::{
+    camera::{Network, Simulated, network, visible},
+    encoded::Encoded,
+    tools,
 };
+use std::{collections::BTreeSet, fs, process::Command};
 
 use tools::{Sandbox, exists, run, skip};
 
-const CAMERA: &str = "arv-fake-gv-camera-0.8";
-/// UDP port of the GigE Vision control protocol.
-const CONTROL_PORT: u16 = 3956;
 const FRAMES: u64 = 25;
 /// Small frames: the simulated camera sends each frame in one burst, and on a busy machine sockets lose
 /// packets of large frames.
 const CAPS: &str = "video/x-raw,format=GRAY8,width=256,height=200,framerate=50/1";
 
-/// The camera process. It ends with the test; only one camera exists at a time.
-struct Camera {
-    process: Child,
-    _alone: File,
-}
-
-impl Camera {
-    fn start() -> Self {
-        let lock = File::create(std::env::temp_dir().join("clinspect-camera.lock")).unwrap();
-        lock.lock().unwrap();
-        // A second camera would start and share the port with the first.
-        wait_until("no other camera is running", || !is_bound(CONTROL_PORT));
-        // The kernel ends the camera even if the test is killed.
-        let process = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", CAMERA, "-i", "127.0.0.1"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut camera = Self {
-            process,
-            _alone: lock,
-        };
-        wait_until("the camera listens", || {
-            let ended = camera.process.try_wait().unwrap();
-            assert!(ended.is_none(), "the camera ended: {ended:?}");
-            is_bound(CONTROL_PORT)
-        });
-        camera
-    }
-}
-
-impl Drop for Camera {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-#[track_caller]
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "waited too long until {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// True if a socket on this machine is bound to the UDP port.
-fn is_bound(port: u16) -> bool {
-    let sockets = fs::read_to_string("/proc/net/udp").unwrap();
-    sockets.contains(&format!(":{port:04X} "))
-}
-
-/// `gst-launch-1.0` on a pipeline. aravis uses raw sockets if it may, and raw sockets see no loopback
-/// traffic: as root, drop that capability.
+/// `gst-launch-1.0` on a pipeline.
 fn receive(sandbox: &Sandbox, pipeline: &str) -> Command {
     let launch = format!("exec gst-launch-1.0 --no-fault -m {pipeline}");
-    let is_root = fs::metadata("/proc/self").is_ok_and(|m| {
-        use std::os::unix::fs::MetadataExt;
-        m.uid() == 0
-    });
-    if is_root {
-        let mut command = sandbox.command("capsh");
-        command.args(["--drop=cap_net_raw", "--", "-c", &launch]);
-        command
-    } else {
-        let mut command = sandbox.command("sh");
-        command.args(["-c", &launch]);
-        command
-    }
+    shell(sandbox, &launch)
+}
+
+/// A line for a shell.
+fn shell(sandbox: &Sandbox, line: &str) -> Command {
+    let mut command = sandbox.command("setpriv");
+    visible(&mut command, line);
+    command
 }
 
 /// Frame numbers in the element messages of this name.
@@ -113,13 +49,11 @@ fn told(lines: &[String], name: &str) -> Vec<u64> {
         .collect()
 }
 
-/// What the tests need; `None`: they are skipped, with a line that says so.
-fn stand(name: &str) -> Option<(Sandbox, Camera)> {
-    for program in [CAMERA, "gst-launch-1.0", "capsh", "setpriv"] {
-        if !exists(program) {
-            skip(&format!("{program} is not installed"));
-            return None;
-        }
+/// What the tests need; `None` as for [`network`].
+fn stand(name: &str) -> Option<(Sandbox, Network, Simulated)> {
+    if !exists("gst-launch-1.0") {
+        skip("gst-launch-1.0 is not installed");
+        return None;
     }
     let sandbox = Sandbox::new(name);
     let probe = "videotestsrc num-buffers=1 ! clgaussian ! fakesink";
@@ -127,12 +61,13 @@ fn stand(name: &str) -> Option<(Sandbox, Camera)> {
         skip("this machine has no OpenCL device");
         return None;
     }
-    Some((sandbox, Camera::start()))
+    let network = network()?;
+    Some((sandbox, network, Simulated::start(&[])))
 }
 
 #[test]
 fn simulated_camera_every_frame_goes_through_all_three_elements() {
-    let Some((sandbox, _camera)) = stand("camera") else {
+    let Some((sandbox, _network, _camera)) = stand("camera") else {
         return;
     };
     let pipeline = format!(
@@ -160,9 +95,34 @@ fn simulated_camera_every_frame_goes_through_all_three_elements() {
     assert!(!message.contains("maximum=(double)< 0 >"), "{message}");
 }
 
+/// The camera counts on from pipeline to pipeline, so each of them sees other frames.
+#[test]
+fn readme_pipelines_with_the_simulated_camera_pass_in_every_order() {
+    let Some((sandbox, _network, _camera)) = stand("camera-readme") else {
+        return;
+    };
+    let readme = include_str!("../README.md");
+    let mut lines = tools::shell_lines(readme, "gst-launch-1.0");
+    lines.retain(|line| line.contains("aravissrc"));
+    let [grey, colour] = lines[..] else {
+        panic!("{lines:?}")
+    };
+    for line in [colour, grey, colour, colour, grey, colour] {
+        let printed = run(&mut shell(&sandbox, line)).succeeded();
+        let output = printed.output();
+        assert!(!output.is_empty(), "{line}: {}", printed.text());
+        for said in output.lines() {
+            assert!(
+                said.starts_with("summary=(string)\"pass: 0 defects"),
+                "{line}: {said}"
+            );
+        }
+    }
+}
+
 #[test]
 fn simulated_camera_bayer_pictures_are_unpacked_as_the_reference_says() {
-    let Some((sandbox, _camera)) = stand("camera-bayer") else {
+    let Some((sandbox, _network, _camera)) = stand("camera-bayer") else {
         return;
     };
     // aravis pads these rows to 256 bytes.

@@ -122,7 +122,7 @@ fn c_program_reads_what_the_others_read() {
              frame {i}: channel 1, 19200 samples, median 54\n\
              frame {i}: channel 2, 19200 samples, median 34\n\
              frame {i}: fail, 24 pixels, 24 in the mask\n  \
-             6x4 at 170,122: area 24, centre 173.00,124.00, difference 154.00, \
+             6x4 at 170,122: area 24, centre 173.00,124.00, difference 153.66, \
              id {}\n",
             i + 1
         )

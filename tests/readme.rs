@@ -46,7 +46,7 @@ fn readme_every_pipeline_runs_as_printed() {
         if line.starts_with("python3 -c") {
             python.push(sandbox.python_runs_as_printed(line));
         } else if line.starts_with("gst-launch-1.0") && !line.contains("aravissrc") {
-            // tests/camera.rs runs similar pipelines with a simulated camera.
+            // tests/camera.rs runs those with a simulated camera.
             sandbox.runs_as_printed(line);
         }
     }

@@ -56,14 +56,15 @@ const READERS: [(&str, &[&str]); 8] = [
             // PoCL's cache, and the threads of this process.
             "fs::read_dir(",
             "fs::read_to_string(",
-            // Truncated files of PoCL's cache.
+            // Damaged files of PoCL's cache.
+            "fs::read(",
             "fs::remove_file(",
             "File::open(",
         ],
     ),
     // The picture that `mask` of `ignore` names.
     (
-        "inspector/ignore.rs",
+        "pictures/src/lib.rs",
         &["fs::{self, File}", "fs::metadata(", "File::open("],
     ),
     // The model that `location` names is read, and written to a temporary name beside it that is renamed.
@@ -107,6 +108,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     let crates = [
         "core",
         "models",
+        "pictures",
         "opencl",
         "operators",
         "results",
@@ -116,7 +118,17 @@ fn sources() -> Vec<(PathBuf, String)> {
         .iter()
         .map(|name| root.join("crates").join(name).join("src"))
         .chain([root.join("src")]);
-    code(folders.collect(), vec![root.join("build.rs")])
+    let mut sources = code(folders.collect(), vec![root.join("build.rs")]);
+    // Only other programs ask for this feature.
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    assert!(!manifest.contains("\"report\""));
+    let lib = fs::read_to_string(root.join("crates/results/src/lib.rs")).unwrap();
+    for part in ["report", "text", "time"] {
+        let gated = format!("#[cfg(feature = \"report\")]\npub mod {part};\n");
+        assert!(lib.contains(&gated), "{part} is in the plugin");
+        sources.retain(|(path, _)| !path.ends_with(format!("results/src/{part}.rs")));
+    }
+    sources
 }
 
 /// The code of these files and of every Rust file below these folders, without comments.

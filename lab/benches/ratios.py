@@ -15,17 +15,15 @@ section is measured; do not edit. `lab/README.md` says how to repeat a run on yo
 - CPU: the time of the whole operator, with launch and wait, for a frame in memory. GPU: the device's time, for a frame on
   the device.
 - cv2: OpenCV. CUB, NPP, CV-CUDA: NVIDIA's libraries. `read limit`, `copy limit`: a kernel that only reads, or copies, the
-  frame. `bus limit`: copies of frames from pinned memory to the device.
-- "Pipelines in a process": frames/s of all pipelines together, each with the inspection chain. `fair`: frames of the slowest
-  pipeline over the mean. `25/s each`: live sources; in brackets the median and the 99th percentile of a frame's time in the
-  chain, and of the time until its mask is on the host.
+  frame.
+- "Pipelines in a process": frames/s of all pipelines together, each with the inspection chain.
 - `lowest` and `highest` of all rows of a section: sizes, pictures and memory layouts. `panel` is a drawn display panel with
   noise, one of these pictures; an empty cell means that the section has no such row.
 - Frames of "Growth with the frame" are panels in one channel of 8 bits.
 """
 
 PANELS = ["1080p GRAY, panel", "4096x3072 GRAY, panel", "7728x4354 RGB, panel"]
-# docs/then-and-now.md has these.
+# lab/figures/then-and-now.md has these.
 PUBLISHED = ("Published ", "Work-groups ", "Steps of the published")
 GROWTH = "Growth with the frame: "
 # In whole: what a pipeline reaches.

@@ -1,4 +1,4 @@
-"""Writes the tables of all figures, docs/benchmarks.md and docs/then-and-now.md from figures of machines."""
+"""Writes the tables of all figures, docs/benchmarks.md and lab/figures/then-and-now.md from figures of machines."""
 
 import argparse
 import json

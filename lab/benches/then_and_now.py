@@ -1,4 +1,4 @@
-"""Writes docs/then-and-now.md: published figures beside today's, from the figures of compare.py."""
+"""Writes lab/figures/then-and-now.md: published figures beside today's, from the figures of compare.py."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,8 @@ HEAD = """# Then and now
 
 Written by `lab/bench`; do not edit. The algorithms of this project were published as experiments from
 2013 to 2016. Each published figure stands here beside the same experiment today, corrected where
-[semantics.md](semantics.md) says so, and beside ours, which gives the same result. The lab's
-tables (`lab/figures/benchmarks.md`) have all variants, and the sections named below say how they work.
+[semantics.md](../../docs/semantics.md) says so, and beside ours, which gives the same result. The lab's
+tables ([benchmarks.md](benchmarks.md)) have all variants, and the sections named below say how they work.
 `lab/bench --only "TITLE"` repeats a section.
 
 - The CPU's times are those of the call with enqueue and wait; the GPU's, and the times of single steps, are from

@@ -98,6 +98,7 @@ pub fn pitch_threshold_settings() -> PitchThresholdSettings {
         is_steady: true,
         pitch_x: panel.pitch_x,
         pitch_y: panel.pitch_y,
+        lattice: None,
         multiples: vec![1, 4],
         threshold: THRESHOLD,
         compare: Compare::Minimum,
@@ -253,7 +254,7 @@ impl Bench {
 
     fn pitch(&mut self) -> Result<SizeCost, Error> {
         let settings = pitch_threshold_settings();
-        let comparisons: Vec<Comparison> = settings.comparisons()?;
+        let comparisons: Vec<Comparison> = settings.along_axes()?;
         let theta = threshold_q8(THRESHOLD);
         let mut expected = vec![0; packed_stride(self.size[0]) * self.size[1]];
         let mut marked = 0;

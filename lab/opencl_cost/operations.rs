@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Instant};
 
-use clinspect_core::ndrange::NdRange;
-use clinspect_opencl::{Arg, ClAllocator, ClBuffer, ClContext, Meter, ProgramSource, buffer_of};
+use clinspect_opencl::{
+    Arg, ClAllocator, ClBuffer, ClContext, Meter, NdRange, ProgramSource, buffer_of,
+};
 use gst::prelude::*;
 use serde::Serialize;
 

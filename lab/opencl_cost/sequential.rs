@@ -2,6 +2,7 @@
 //! compiler. docs/semantics.md defines the results; `frames` checks that the device gives the same.
 
 use clinspect_core::{
+    lattice::VectorComparison,
     mask::packed_stride,
     pitch::{Axis, Comparison},
 };
@@ -90,10 +91,10 @@ pub fn compare(frame: Grey, comparisons: &[Comparison], theta: i32, mask: &mut [
     for (y, out) in mask.chunks_exact_mut(packed_stride(width)).enumerate() {
         marked.fill(0);
         for c in comparisons {
-            let [judged, ..] = c.judged(width, height, None);
-            if !(judged.y0..judged.y1).contains(&y) || judged.x0 >= judged.x1 {
+            let judged = VectorComparison::from(c).judged(width, height, None);
+            let Some(judged) = judged.first().filter(|r| (r.y0..r.y1).contains(&y)) else {
                 continue;
-            }
+            };
             let columns = judged.x0..judged.x1;
             let marked = &mut marked[columns.clone()];
             let (near, far) = (c.whole as usize, c.margin());

@@ -10,20 +10,20 @@ use clinspect_core::ClError;
 /// A value that is not usable is refused like other unusable settings, at negotiation or at the
 /// next frame: a warning from the property's setter would be lost on an element that has no bus yet.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Checked<T> {
+pub struct CheckedValue<T> {
     /// The last usable value.
     usable: T,
     /// Why the value that was set after it is not usable.
     why: Option<String>,
 }
 
-impl<T> From<T> for Checked<T> {
+impl<T> From<T> for CheckedValue<T> {
     fn from(usable: T) -> Self {
         Self { usable, why: None }
     }
 }
 
-impl<T> Checked<T> {
+impl<T> CheckedValue<T> {
     /// What `use_it` makes of the value of the property `name`.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl<T> Checked<T> {
     }
 }
 
-impl<T: Readable> Field for Checked<T> {
+impl<T: Readable> Field for CheckedValue<T> {
     fn to_property(&self) -> glib::SendValue {
         self.usable.write()
     }

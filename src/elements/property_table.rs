@@ -105,7 +105,8 @@ macro_rules! properties {
 }
 pub(crate) use properties;
 
-/// The methods of `ObjectImpl` for properties, which use a [`PropertyTable`].
+/// The methods of `ObjectImpl` for properties, which use a [`PropertyTable`], for a subclass of
+/// [`ClBaseFilter`](super::base_filter::ClBaseFilter).
 macro_rules! property_methods {
     ($table:ident) => {
         fn properties() -> &'static [glib::ParamSpec] {
@@ -114,6 +115,7 @@ macro_rules! property_methods {
 
         fn set_property(&self, _id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
             $table.set(self, value, spec);
+            $crate::elements::base_filter::ClBaseFilterExt::revise(&*self.obj());
         }
 
         fn property(&self, _id: usize, spec: &glib::ParamSpec) -> glib::Value {

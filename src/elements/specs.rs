@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use gst::{glib, prelude::*};
 
 use super::{
-    checked::Checked,
+    checked::CheckedValue,
     structure::{self, Structure},
 };
 
@@ -198,7 +198,11 @@ pub fn polygons<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::Pa
 }
 
 /// A structure. Its fields are described in the blurb; it has no default in its description.
-pub fn structure<S: Structure>(nick: &str, blurb: &str, _default: Checked<S>) -> glib::ParamSpec {
+pub fn structure<S: Structure>(
+    nick: &str,
+    blurb: &str,
+    _default: CheckedValue<S>,
+) -> glib::ParamSpec {
     glib::ParamSpecBoxed::builder::<gst::Structure>(S::NAME)
         .nick(nick)
         .blurb(&structure::blurb::<S>(blurb))

@@ -173,6 +173,7 @@ impl Choices<'_> {
             &format!("{pitch} output=difference ! {}", Form::Gray8.caps()),
             Form::Gray8,
         );
+        self.inspector(3, &format!("{pitch} lattice=\"<4,1,-1,4>\""));
         if self.may_be_strips(allowed) {
             self.inspector(2, &format!("{pitch} line-scan=true"));
         }

@@ -251,6 +251,7 @@ mod tests {
         "strategy=local",
         "strategy=private",
         "clpitchthreshold",
+        "lattice=",
         "threshold=20 line-scan=true",
         "output=difference",
         "output=frame",

@@ -13,7 +13,7 @@ use gst::prelude::*;
 use crate::{
     files::Files,
     plan::{Action, Change, Composition, Path, Plan, Reads},
-    sinks::{Arrived, Checked, Expected},
+    sinks::{Arrived, CheckingSink, Expected},
     watch::{self, Watch},
 };
 
@@ -63,7 +63,7 @@ fn alone(path: &Path, files: &Files) -> Result<Expected, String> {
     let watch = Watch::new(&text, || "a path alone".into());
     watch.step("start");
     let pipeline = launch(&text);
-    let checked = Checked::new(&pipeline, "alone", Reads::AtOnce, path.key, None);
+    let checked = CheckingSink::new(&pipeline, "alone", Reads::AtOnce, path.key, None);
     let mut running = Running {
         pipeline,
         sinks: vec![checked],
@@ -148,7 +148,7 @@ fn launch(text: &str) -> Pipeline {
 
 struct Running {
     pipeline: Pipeline,
-    sinks: Vec<Checked>,
+    sinks: Vec<CheckingSink>,
     actions: VecDeque<Action>,
     /// Frames at all sinks at the last action.
     seen: usize,
@@ -163,7 +163,7 @@ impl Running {
         let paths = plan.paths();
         let sinks = paths.iter().map(|path| {
             let expected = Some(alone.get(path));
-            Checked::new(
+            CheckingSink::new(
                 &pipeline,
                 &path.sink.name,
                 path.sink.reads,
@@ -210,14 +210,14 @@ impl Running {
         if self.has_ended {
             return Ok(());
         }
-        let count: usize = self.sinks.iter().map(Checked::count).sum();
+        let count: usize = self.sinks.iter().map(CheckingSink::count).sum();
         match self.actions.front() {
             Some(action) if count >= self.seen + action.after => {
                 let what = action.what;
                 self.actions.pop_front();
                 watch.step(&format!("{what:?} of {}", self.sinks[0].name));
                 self.act(what)?;
-                self.seen = self.sinks.iter().map(Checked::count).sum();
+                self.seen = self.sinks.iter().map(CheckingSink::count).sum();
             }
             _ => thread::sleep(LOOK),
         }
@@ -278,14 +278,14 @@ impl Running {
     }
 
     /// Stops, and returns the sinks when all frames were read.
-    fn stop(self, watch: &Watch) -> Result<Vec<Checked>, String> {
+    fn stop(self, watch: &Watch) -> Result<Vec<CheckingSink>, String> {
         watch.step(&format!("stop of {}", self.sinks[0].name));
         self.go_to(gst::State::Null)?;
         self.take_messages()?;
         let mut sinks = self.sinks;
         drop(self.pipeline);
         watch.step(&format!("last reads of {}", sinks[0].name));
-        sinks.iter_mut().for_each(Checked::finish);
+        sinks.iter_mut().for_each(CheckingSink::finish);
         Ok(sinks)
     }
 }

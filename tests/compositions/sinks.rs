@@ -57,7 +57,7 @@ pub struct Arrived {
 }
 
 /// A sink that checks frames.
-pub struct Checked {
+pub struct CheckingSink {
     pub name: String,
     pub arrived: Arc<Mutex<Arrived>>,
     /// What may arrive; `None` while that is not known yet.
@@ -65,7 +65,7 @@ pub struct Checked {
     reader: Option<JoinHandle<()>>,
 }
 
-impl Checked {
+impl CheckingSink {
     /// Watches the sink of this name.
     pub fn new(
         pipeline: &gst::Pipeline,

@@ -1,10 +1,11 @@
 //! Frames that contradict their caps: one element error, no output, no crash.
 
+use clinspect_opencl::frame::layout_of;
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
 
 use crate::{
-    frames::{PLAIN, add_video_meta, foreign_memory},
+    frames::{Frame, PLAIN, add_video_meta, foreign_memory, read},
     support::{ON_DEVICE, Rig, buffer_of, caps_of, noise, start},
 };
 
@@ -61,6 +62,61 @@ fn short_buffer_is_refused() {
         buffer
     });
     assert_refused(Format::Gray8, "0 bytes", |_| gst::Buffer::new());
+}
+
+/// A frame without a GstVideoMeta whose rows follow each other directly, with bytes behind them.
+fn tight(frame: &Frame, behind: usize) -> gst::Buffer {
+    let layout = layout_of(&frame.info).unwrap();
+    let mut bytes = vec![0x5a; layout.bytes()];
+    let row = layout.planes[0].row_bytes;
+    for (y, to) in bytes
+        .chunks_exact_mut(row)
+        .enumerate()
+        .take(frame.size()[1])
+    {
+        to.copy_from_slice(&frame.bytes[y * frame.info.stride()[0] as usize..][..row]);
+    }
+    bytes.resize(bytes.len() + behind, 0xa5);
+    gst::Buffer::from_slice(bytes)
+}
+
+#[test]
+fn grey_rows_that_follow_each_other_directly_are_read() {
+    let Some(device) = start() else { return };
+    for format in [Format::Gray8, Format::Gray16Le, Format::Gray16Be] {
+        let frame = noise(format, [161, 42], PLAIN);
+        let mut rig = Rig::new("clgaussian", &caps_of(&frame));
+        let padded = read(&rig.pass(buffer_of(&frame, &device)));
+        for behind in [0, 1, 16, 2 * 41 - 1] {
+            let output = read(&rig.pass(tight(&frame, behind)));
+            assert_eq!(output, padded, "{format} {behind}");
+        }
+        assert!(rig.errors().is_empty());
+    }
+}
+
+#[test]
+fn rows_that_follow_each_other_directly_in_other_formats_are_refused_with_their_strides() {
+    if start().is_none() {
+        return;
+    }
+    for (format, places) in [
+        (Format::Rgb, "with stride 123 and offset 0, or"),
+        (
+            Format::I420,
+            "stride 41 and offset 0, stride 21 and offset 328, stride 21 and offset 412, or",
+        ),
+    ] {
+        let frame = noise(format, [41, 8], PLAIN);
+        for element in ON_DEVICE {
+            let mut rig = Rig::new(element, &caps_of(&frame));
+            assert_eq!(rig.push(tight(&frame, 0)), Err(gst::FlowError::Error));
+            let text = rig.errors().remove(0).text;
+            for part in ["attach a GstVideoMeta", places, "a multiple of 4"] {
+                assert!(text.contains(part), "{element}: {text}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use gstclinspect::results::{DefectResult, Verdict};
 use crate::{
     content::random,
     frames::{Frame, PLAIN},
-    reference::put,
+    oracle::put,
     reference_picture::Folder,
     support::{Rig, buffer_of, caps_of, noise, start},
 };
@@ -75,11 +75,11 @@ fn learned(
     for seed in 0..frames {
         rig.pass(buffer_of(&cloth(Format::Rgb, seed, false), device));
     }
-    // Limits from the frames of a training are found after it.
-    rig.pass(buffer_of(&cloth(Format::Rgb, frames, false), device));
-    let told = rig.told(&format!("{factory}-learned"));
-    assert_eq!(told.len(), 1, "{factory} {told:?}");
-    (rig, told[0].clone())
+    let next = || buffer_of(&cloth(Format::Rgb, frames, false), device);
+    let told = rig.told_while(&format!("{factory}-learned"), next);
+    // The limits are in force.
+    rig.pass(next());
+    (rig, told)
 }
 
 fn limits(rig: &Rig, factory: &str) -> Vec<f64> {

@@ -8,8 +8,8 @@ use gstclinspect::results::{Defect, DefectResult, Verdict};
 
 use crate::{
     frames::{ARRANGEMENTS, PADDED, PLAIN, read},
-    panels::{DEFAULT, RECOMMENDED, Wanted, listed, recommended, spotted, without_ids},
-    reference::pitch_threshold::{Settings, compare},
+    oracle::pitch_threshold::{Settings, compare},
+    panels::{DEFAULT, ListSettings, RECOMMENDED, listed, recommended, spotted, without_ids},
     support::{
         Rig, buffer_at, buffer_of, caps_of, constant, noise, pitch_threshold_settings, start,
     },
@@ -239,7 +239,7 @@ fn list_follows_its_properties_while_mask_and_count_stay() {
     for min_area in [0, 1, 3, 20, 1_000_000] {
         for merge_distance in [0, 1, 4, 1000] {
             for max_defects in [100, all, all - 1, 3, 1] {
-                let wanted = Wanted {
+                let wanted = ListSettings {
                     min_area,
                     merge_distance,
                     max_defects,
@@ -303,7 +303,7 @@ fn verdict_by_pixels_count_and_area_fails_above_the_limit_only() {
     let frame = spotted(SIZE).next(9);
     let settings = recommended(THRESHOLD);
     let pixels = compare(frame.component(0), &settings).defect_pixels as i64;
-    let wanted = Wanted {
+    let wanted = ListSettings {
         min_area: 2,
         ..DEFAULT
     };

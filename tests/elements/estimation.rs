@@ -16,8 +16,8 @@ use crate::{
     content::Content,
     defects::counts,
     frames::{Frame, PADDED, PLAIN, read},
+    oracle::{pitch_threshold::compare, put},
     panels::Panels,
-    reference::{pitch_threshold::compare, put},
     support::{Rig, buffer_of, caps_of, noise, pitch_threshold_settings, start},
 };
 

@@ -402,6 +402,8 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         // A frame that trains has no verdict.
         ("train-frames", 3_u32.to_send_value()),
         ("learn-frames", "3".to_send_value()),
+        // Without its numbers.
+        ("blind-limit", "threshold".to_send_value()),
         ("learned-frames", 3_i32.to_send_value()),
         ("shift-x", f64::NAN.to_send_value()),
         ("match-score", 1.5.to_send_value()),

@@ -12,7 +12,7 @@ use gst_video::VideoFormat as Format;
 use crate::{
     content::Content,
     frames::{ARRANGEMENTS, Arrangement, Frame, Owner, PADDED, PLAIN, Split, read},
-    reference::{
+    oracle::{
         flat_field::{Field, average},
         put,
     },

@@ -11,7 +11,7 @@ use gst_video::VideoFormat as Format;
 
 use crate::{
     frames::{PLAIN, read},
-    reference::gaussian::{gaussian_f64, gaussian_integer},
+    oracle::gaussian::{gaussian_f64, gaussian_integer},
     support::{Rig, buffer_of, caps_of, noise, start},
 };
 
@@ -109,5 +109,5 @@ fn never_compiled_settings_let_frames_go_on() {
         "frames wait for the compiler: {frames} for {count} settings"
     );
     // The gap has no limit here: drivers load machine code under a lock that every launch takes
-    // (docs/reliability.md has the figures).
+    // (lab/notes/reliability.md has the figures).
 }

@@ -10,7 +10,7 @@ use gstclinspect::results::HistogramResult;
 use crate::{
     device::say,
     frames::{ARRANGEMENTS, Frame, PLAIN, read},
-    reference::pitch_threshold::{compare, pack},
+    oracle::pitch_threshold::{Settings, compare, pack},
     results::{assert_counted, assert_smoothed},
     support::{Rig, caps_of, feed, judged, noise, pitch_threshold_settings, start},
 };
@@ -135,6 +135,16 @@ fn formats(all: &[Format]) -> Vec<Format> {
 
 /// Sends a frame of each format and size through an element.
 fn sweep(element: &str, of: &LazyLock<Vec<Format>>, look: impl Fn(&Frame, &gst::Buffer)) {
+    sweep_refused(element, of, |_| false, look);
+}
+
+/// The same; frames of which `is_refused` says so are refused.
+fn sweep_refused(
+    element: &str,
+    of: &LazyLock<Vec<Format>>,
+    is_refused: impl Fn(&Frame) -> bool,
+    look: impl Fn(&Frame, &gst::Buffer),
+) {
     if start().is_none() {
         return;
     }
@@ -146,8 +156,7 @@ fn sweep(element: &str, of: &LazyLock<Vec<Format>>, look: impl Fn(&Frame, &gst::
         for &size in &sizes {
             let frame = frame(format, size);
             let caps = caps_of(&frame);
-            let judges = element.starts_with("clpitchthreshold");
-            if judges && judged(&frame, 1.0, 0.0, 10.0).judged_pixels == 0 {
+            if is_refused(&frame) {
                 let fate = feed(element, &caps, vec![guarded(&frame)]);
                 assert_eq!(
                     (fate.received, fate.errors.len()),
@@ -194,9 +203,10 @@ fn histogram_frames_that_end_at_a_guard_page_are_counted() {
 
 #[test]
 fn pitch_threshold_frames_that_end_at_a_guard_page_are_judged() {
-    sweep(
+    sweep_refused(
         "clpitchthreshold PUBLISHED pitch-x=1",
         &LUMA_FORMATS,
+        |frame| judged(frame, 1.0, 0.0, 10.0).judged_pixels == 0,
         |frame, output| {
             let expected = judged(frame, 1.0, 0.0, 10.0).packed;
             assert_eq!(read(output), expected, "{}", frame.describe());
@@ -205,10 +215,30 @@ fn pitch_threshold_frames_that_end_at_a_guard_page_are_judged() {
 }
 
 #[test]
+fn lattice_on_frames_that_end_at_a_guard_page_is_judged() {
+    let settings = Settings {
+        vectors: vec![[1.5, -1.25]],
+        inward: true,
+        match_center: true,
+        ..pitch_threshold_settings(0.0, 0.0, 10.0)
+    };
+    sweep_refused(
+        "clpitchthreshold PUBLISHED lattice=<1.5,-1.25> borders=inward edge-margin=0 match-center=true",
+        &LUMA_FORMATS,
+        |frame| compare(frame.component(0), &settings).judged_pixels == 0,
+        |frame, output| {
+            let expected = compare(frame.component(0), &settings).packed;
+            assert_eq!(read(output), expected, "{}", frame.describe());
+        },
+    );
+}
+
+#[test]
 fn components_of_frames_that_end_at_a_guard_page_are_judged() {
-    sweep(
+    sweep_refused(
         "clpitchthreshold PUBLISHED pitch-x=1",
         &COLOUR_FORMATS,
+        |frame| judged(frame, 1.0, 0.0, 10.0).judged_pixels == 0,
         |frame, output| {
             let [width, height] = frame.size();
             let masks = [0, 1, 2].map(|component| {

@@ -13,11 +13,11 @@ use gstclinspect::results::DefectResult;
 use crate::{
     device,
     frames::{Frame, PLAIN, read},
-    panels::recommended,
-    reference::{
+    oracle::{
         ignore::ignored,
         pitch_threshold::{Outcome, Settings, compare, pack},
     },
+    panels::recommended,
     support::{Rig, buffer_of, caps_of, feed, noise, pitch_threshold_settings, start},
 };
 
@@ -77,6 +77,16 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     let [width, height] = SIZE;
     let (w, h) = (width as u32, height as u32);
     let grey = image::GrayImage::from_raw(w, h, pixels(|v| v)).unwrap();
+    // The chunk eXIf with orientation 3 behind the head: upside down in the file.
+    let mut turned = png(image::imageops::rotate180(&grey));
+    let exif = [
+        &b"eXIfMM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x03"[..],
+        &[0; 6],
+    ];
+    let exif = exif.concat();
+    let len = (exif.len() as u32 - 4).to_be_bytes();
+    let chunk = [&len[..], &exif, &crc(&exif).to_be_bytes()].concat();
+    turned.splice(33..33, chunk);
     // Dark in 16 bits: the upper byte is 0.
     let deep =
         image::ImageBuffer::<image::Luma<u16>, _>::from_raw(w, h, pixels(u16::from)).unwrap();
@@ -93,6 +103,7 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     let text = |head: String, body: String| format!("{head}{body}\n").into_bytes();
     let binary = |head: String, body: &[u8]| [head.as_bytes(), body].concat();
     vec![
+        ("PNG that its Exif turns", turned),
         ("PNG, 8 bits", png(grey)),
         ("PNG, 16 bits", png(deep)),
         ("PNG, colours and alpha", png(color)),
@@ -332,7 +343,10 @@ fn pictures_that_cannot_be_used_are_refused_with_a_sentence() {
     cut.truncate(60);
     file(&cut, &[reading]);
     // Small files of large pictures.
-    file(b"P5 60000 60000 255\n", &[reading, "60000x60000", "bytes"]);
+    file(
+        b"P5 60000 60000 255\n",
+        &[reading, "60000x60000", "256 MiB"],
+    );
     file(b"P4 4294967295 4294967295\n", &[reading]);
     let mut bomb = png(image::GrayImage::new(45, 18));
     bomb[16..24].copy_from_slice(&[0, 1, 0, 0, 0, 1, 0, 0]);

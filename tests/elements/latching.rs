@@ -51,11 +51,12 @@ const HISTOGRAM: [(&str, &str); 13] = [
     ("alarm-drift-reference", "<100.5>"),
     ("alarm-hysteresis", "0.5"),
 ];
-const PITCH_THRESHOLD: [(&str, &str); 39] = [
+const PITCH_THRESHOLD: [(&str, &str); 40] = [
     ("components", "luma"),
     ("component-limits", "<5.0,6.0,7.0>"),
     ("pitch-x", "9.5"),
     ("pitch-y", "5"),
+    ("lattice", "<9.5,1.5,-2.0,7.0>"),
     ("multiples", "<1,2>"),
     ("threshold", "40"),
     ("compare", "minimum"),
@@ -170,14 +171,14 @@ const TEXTURE: [(&str, &str); 31] = [
 ];
 
 /// Verdict, marked and judged pixels, listed defects, mask in the meta.
-type Judged = (String, u64, u64, usize, Option<Vec<u8>>);
+type FrameVerdict = (String, u64, u64, usize, Option<Vec<u8>>);
 
 /// The output of an element for one frame.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     caps: gst::Caps,
     bytes: Vec<u8>,
-    judged: Vec<Judged>,
+    judged: Vec<FrameVerdict>,
     counts: Vec<Vec<u32>>,
 }
 

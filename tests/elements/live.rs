@@ -6,7 +6,7 @@ use gstclinspect::results::{DefectResult, HistogramResult};
 
 use crate::{
     frames::{Frame, PLAIN, read},
-    reference::{
+    oracle::{
         gaussian::gaussian_integer,
         pitch_threshold::{Compare, Polarity, compare},
     },
@@ -93,13 +93,13 @@ fn pitch_threshold_follows_properties_at_the_next_frame_or_once_compiled() {
     let mut rig = Rig::new("clpitchthreshold PUBLISHED pitch-x=4", &caps_of(&frame));
     let element = rig.only("clpitchthreshold");
     let mut settings = pitch_threshold_settings(4.0, 0.0, 10.0);
-    let mode = |settings: &crate::reference::pitch_threshold::Settings| {
+    let mode = |settings: &crate::oracle::pitch_threshold::Settings| {
         (settings.compare, settings.match_center)
     };
     let mut masks = Vec::new();
     let mut last_mode = Some(mode(&settings));
     let mut follow = |element: &gst::Element,
-                      settings: &crate::reference::pitch_threshold::Settings| {
+                      settings: &crate::oracle::pitch_threshold::Settings| {
         let expected = compare(frame.component(0), settings);
         let output = rig.pass(buffer_of(&frame, &device));
         let before = std::mem::replace(&mut masks, expected.packed.clone());

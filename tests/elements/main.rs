@@ -11,7 +11,7 @@
 )]
 
 use clinspect_testkit::{
-    self as common, content, device, encoded, frames, panels, reference, support,
+    self as common, content, device, encoded, frames, oracle, panels, support,
 };
 mod alarms;
 mod bad_input;
@@ -28,6 +28,7 @@ mod guard_pages;
 mod ignored;
 mod inspect_overlay;
 mod latching;
+mod lattice;
 mod learn_threshold;
 mod lifecycle;
 mod live;
@@ -47,9 +48,11 @@ mod results;
 mod rtp;
 mod semu;
 mod sharing;
+mod sight;
 mod stats;
 mod structures;
 mod texture;
+mod turned;
 mod two_devices;
 mod unpack;
 mod web;

@@ -6,7 +6,7 @@ use gst_video::VideoFormat as Format;
 
 use crate::{
     frames::{Frame, PLAIN, add_video_meta, our_memory, read},
-    reference::gaussian::gaussian_integer,
+    oracle::gaussian::gaussian_integer,
     support::{Rig, buffer_of, caps_of, judged, noise, start},
 };
 

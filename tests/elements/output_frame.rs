@@ -7,8 +7,8 @@ use gstclinspect::results::DefectResult;
 use crate::{
     defects::{assert_boxes, assert_records, assert_regions},
     frames::{ARRANGEMENTS, Frame, PLAIN, read},
+    oracle::pitch_threshold::compare,
     panels::{DEFAULT, RECOMMENDED, listed, recommended, spotted},
-    reference::pitch_threshold::compare,
     support::{Pipeline, Rig, buffer_at, buffer_of, caps_of, constant, start},
 };
 

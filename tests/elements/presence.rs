@@ -10,11 +10,11 @@ use gstclinspect::results::{DefectResult, Verdict};
 use crate::{
     common::panel::PanelSpec,
     frames::{ARRANGEMENTS, Arrangement, Frame, PLAIN, read},
-    panels::{Panels, recommended},
-    reference::{
+    oracle::{
         pitch_threshold::{Outcome, Settings, compare, contrast},
         put,
     },
+    panels::{Panels, recommended},
     support::{Rig, buffer_of, caps_of, constant, noise, start},
 };
 

@@ -9,7 +9,7 @@ use gstclinspect::results::{DefectResult, Verdict};
 
 use crate::{
     frames::{Frame, PADDED, PLAIN, read},
-    reference::{
+    oracle::{
         put,
         trained::{self, Motion, Normalize, Outcome, Settings},
     },
@@ -297,28 +297,141 @@ fn signal_begins_another_training_and_the_model_follows_it() {
     );
 }
 
-#[test]
-fn frames_that_do_not_match_the_first_one_are_left_out_of_a_training() {
-    let Some(device) = start() else { return };
-    let frame = good(Format::Gray8);
-    let other = frame_of(Format::Gray8, [0, 0], |x, y, _| {
+/// Not the object.
+fn other() -> Frame {
+    frame_of(Format::Gray8, [0, 0], |x, y, _| {
         crate::content::random(3, 0, x as usize, y as usize) % 256
-    });
-    let line = format!("clreference train-frames=2 {SETTINGS} align=translation");
-    let mut rig = Rig::new(&line, &caps_of(&frame));
-    for frame in [&frame, &other, &other, &frame] {
-        assert_unjudged(&rig.pass(buffer_of(frame, &device)));
+    })
+}
+
+#[track_caller]
+fn assert_texts(rig: &Rig, expected: &[&str]) {
+    let texts: Vec<String> = rig.warnings().into_iter().map(|w| w.text).collect();
+    assert_eq!(texts.len(), expected.len(), "{texts:?}");
+    for (text, part) in texts.iter().zip(expected) {
+        assert!(text.contains(part), "{text} lacks {part}");
     }
-    let warnings = rig.warnings();
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(
-        warnings[0].text.contains("does not match the first one"),
-        "{warnings:?}"
+}
+
+/// A training that went on until it had enough frames took faulty ones that came behind its good ones.
+#[test]
+fn training_ends_with_its_number_of_frames_and_names_those_that_it_left_out() {
+    let Some(device) = start() else { return };
+    let (frame, other) = (good(Format::Gray8), other());
+    let bad = frame_of(Format::Gray8, [0, 0], with_defect);
+    let line = format!("clreference train-frames=5 {SETTINGS} align=translation");
+    let trained = || {
+        let mut rig = Rig::new(&line, &caps_of(&frame));
+        let frames = [&frame, &other, &frame, &other, &frame];
+        for (frame, added) in frames.iter().zip([1, 1, 2, 2, 3]) {
+            let output = rig.pass(buffer_of(frame, &device));
+            assert_unjudged(&output);
+            assert_eq!(result(&output).training, Some([added, 5]));
+        }
+        rig
+    };
+    assert_texts(
+        &trained(),
+        &[
+            "frame 2 of the training is left out, because it does not match the first one",
+            "used 3 of its 5 frames, and left out number 2, 4 (counted from 1)",
+        ],
     );
-    assert_eq!(
-        result(&rig.pass(buffer_of(&frame, &device))).verdict,
-        Verdict::Pass
-    );
+    let mut rig = trained();
+    let told = rig.told("clreference-model");
+    assert_eq!(told[0].get::<u32>("frames"), Ok(3));
+    let left_out = told[0].get::<gst::Array>("left-out").unwrap();
+    let left_out: Vec<u32> = left_out.iter().map(|n| n.get().unwrap()).collect();
+    assert_eq!(left_out, [2, 4]);
+    for (frame, verdict) in [(&bad, Verdict::Fail), (&frame, Verdict::Pass)] {
+        let output = rig.pass(buffer_of(frame, &device));
+        assert_eq!(result(&output).verdict, verdict);
+    }
+}
+
+#[test]
+fn training_in_which_too_few_frames_remain_makes_no_model() {
+    let Some(device) = start() else { return };
+    let (frame, other) = (good(Format::Gray8), other());
+    for frames in [
+        &[&frame, &other][..],
+        &[&frame, &other, &other, &frame],
+        // The first one is wrong.
+        &[&other, &frame, &frame],
+    ] {
+        let wanted = frames.len();
+        let line = format!("clreference train-frames={wanted} {SETTINGS} align=translation");
+        let mut rig = Rig::new(&line, &caps_of(&frame));
+        for frame in frames.iter().chain(&[&frame, &frame]) {
+            assert_unjudged(&rig.pass(buffer_of(frame, &device)));
+        }
+        let ended = format!(
+            "ended without a model: only {} of its {wanted} frames",
+            wanted / 2
+        );
+        assert_texts(&rig, &["does not match", &ended, "there is no model"]);
+        assert_eq!(rig.told("clreference-model").len(), 0);
+    }
+}
+
+/// Samples of 10 and 12 bits in 16 bits, and 8 bits with an amplitude of 1 grey level.
+#[test]
+fn frames_with_too_little_contrast_to_be_aligned_are_told_with_the_bits_that_they_fill() {
+    let Some(device) = start() else { return };
+    for (format, divisor, line, remedy) in [
+        (
+            Format::Gray16Le,
+            64,
+            "",
+            "fill 10 of 16 bits: set bit-depth",
+        ),
+        (
+            Format::Gray16Be,
+            16,
+            "",
+            "fill 12 of 16 bits: set bit-depth",
+        ),
+        (Format::Gray8, 100, "", "more contrast"),
+        (
+            Format::Gray16Le,
+            6400,
+            "bit-depth=10",
+            "fill 4 of 10 bits: set bit-depth",
+        ),
+    ] {
+        for align in ["translation", "affine", "local"] {
+            let mut frame = good(format);
+            let geometry = frame.geometry(0);
+            for (x, y) in (0..SIZE[0]).flat_map(|x| (0..SIZE[1]).map(move |y| (x, y))) {
+                let value = scale(&frame) * level(x as i64, y as i64) / divisor;
+                put(&mut frame.bytes, &geometry, x, y, value);
+            }
+            let line = format!(
+                "clreference train-frames=2 threshold=20 align={align} search-range=8 {line}"
+            );
+            let mut rig = Rig::new(&line, &caps_of(&frame));
+            for _ in 0..2 {
+                assert_unjudged(&rig.pass(buffer_of(&frame, &device)));
+            }
+            assert_texts(
+                &rig,
+                &[
+                    "frame 1 of the training is left out, because it has too little contrast",
+                    "without a model",
+                ],
+            );
+            let mut rig = Rig::new(&line, &caps_of(&frame));
+            rig.pass(buffer_of(&frame, &device));
+            assert_texts(&rig, &[remedy]);
+            if remedy.contains("16 bits") {
+                let bits = if divisor == 64 { 10 } else { 12 };
+                let mut rig = Rig::new(&format!("{line} bit-depth={bits}"), &caps_of(&frame));
+                rig.pass(buffer_of(&frame, &device));
+                rig.pass(buffer_of(&frame, &device));
+                assert_eq!(rig.told("clreference-model").len(), 1);
+            }
+        }
+    }
 }
 
 #[test]
@@ -663,10 +776,10 @@ fn settings_that_do_not_fit_are_refused_while_frames_flow() {
         element.set_property_from_str("rois", "<>");
     }
     // Another threshold is in force for the next frame.
-    element.set_property("threshold", 200.0);
+    element.set_property("threshold", 75.0);
     let found = result(&rig.pass(buffer_of(
         &frame_of(Format::Gray8, [0, 0], with_defect),
         &device,
     )));
-    assert_eq!((found.verdict, found.threshold), (Verdict::Pass, 200.0));
+    assert_eq!((found.verdict, found.threshold), (Verdict::Pass, 75.0));
 }

@@ -6,7 +6,7 @@ use gstclinspect::results::Verdict;
 
 use crate::{
     frames::{Frame, PLAIN, read},
-    reference::put,
+    oracle::put,
     reference_picture::{
         SIZE, assert_mask_in_boxes, frame_of, level, noisy, result, trained_rig, with_defect,
     },
@@ -113,6 +113,25 @@ fn training_with_frames_without_edges_lets_nothing_pass() {
             let found = result(&rig.pass(buffer_of(&frame, &device)));
             assert_ne!(found.verdict, Verdict::Pass, "{align}");
         }
+    }
+}
+
+#[test]
+fn alignment_with_a_model_without_edges_is_refused_and_frames_go_on_as_before() {
+    let Some(device) = start() else { return };
+    let frame = picture(|_, _| 128);
+    let mut rig = Rig::new("clreference train-frames=1", &caps_of(&frame));
+    rig.pass(buffer_of(&frame, &device));
+    rig.pass(buffer_of(&frame, &device));
+    let element = rig.only("clreference");
+    for align in ALIGNMENTS {
+        element.set_property_from_str("align", align);
+        let found = result(&rig.pass(buffer_of(&frame, &device)));
+        assert_eq!(found.verdict, Verdict::Pass, "{align}");
+        let warnings = rig.warnings();
+        assert_eq!(warnings.len(), 1, "{align}: {warnings:?}");
+        let text = &warnings[0].text;
+        assert!(text.contains("the model has too little contrast"), "{text}");
     }
 }
 

@@ -5,7 +5,7 @@ use gstclinspect::results::{DefectResult, HistogramResult};
 
 use crate::{
     frames::{ARRANGEMENTS, Arrangement, Frame, PLAIN, read},
-    reference::{
+    oracle::{
         gaussian::gaussian_integer,
         histogram::{Statistics, chroma_region, histogram, statistics},
     },

@@ -5,7 +5,7 @@ use gstclinspect::results::{Defect, DefectResult, semu};
 
 use crate::{
     frames::{Frame, PADDED},
-    reference::{SampleKind, put},
+    oracle::{SampleKind, put},
     support::{Rig, buffer_of, caps_of, start},
 };
 

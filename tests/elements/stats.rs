@@ -102,10 +102,10 @@ fn list_of_defects_reads_the_mask_and_differences_but_no_frame() {
         (4, 4 * 40 * 48)
     };
     assert_eq!(stat(&element, "frame-downloads"), masks);
-    // The rest: 16 bytes per run of marked pixels, and a count per frame.
-    let differences = stat(&element, "bytes-downloaded") - mask_bytes - 4 * 4;
+    // The rest: 24 bytes per run of marked pixels, and six counters per frame.
+    let differences = stat(&element, "bytes-downloaded") - mask_bytes - 4 * 24;
     assert!(
-        differences > 0 && differences.is_multiple_of(16),
+        differences > 0 && differences.is_multiple_of(24),
         "{differences}"
     );
 }
@@ -272,23 +272,32 @@ fn profile_measures_every_kernel() {
     if start().is_none() {
         return;
     }
-    let frames = "videotestsrc num-buffers=1 ! video/x-raw,format=GRAY16_LE,width=320,height=64 !";
+    let frames = |count: u64| {
+        format!(
+            "videotestsrc num-buffers={count} ! video/x-raw,format=GRAY16_LE,width=320,height=64 !"
+        )
+    };
     let done = run(&format!(
-        "{frames} clgaussian name=g line-scan=true profile=true ! fakesink sync=false"
+        "{} clgaussian name=g line-scan=true profile=true ! fakesink sync=false",
+        frames(1)
     ));
     // One strip is one frame: its rows are copied on the device, then filtered.
     assert_eq!(stat(&done.get("g"), "kernel-count"), 2);
-    let pitch = |contrast| {
+    let pitch = |count, contrast| {
         run(&format!(
-            "{frames} clpitchthreshold name=p pitch-x=8 pitch-y=0 min-contrast={contrast} limits=limits,max-defects=0 profile=true ! \
-             fakesink sync=false"
+            "{} clpitchthreshold name=p pitch-x=8 pitch-y=0 min-contrast={contrast} limits=limits,max-defects=0 profile=true ! \
+             fakesink sync=false",
+            frames(count)
         ))
         .get::<gst::Element>("p")
     };
-    // Sums of pairs of pixels, and of tiles, from which the minimum contrast is learned; the comparison; tiles without
-    // the pattern.
-    assert_eq!(stat(&pitch(-1), "kernel-count"), 4);
-    let alone = pitch(0);
+    let kernels = |count| stat(&pitch(count, -1), "kernel-count");
+    // The first frame: its middle, in which a turned pattern is looked for; sums of pairs of pixels, and of tiles, from which
+    // the minimum contrast is learned; the comparison; tiles without the pattern.
+    assert_eq!(kernels(1), 5);
+    // After the first four frames no turned pattern is looked for: the comparison; tiles without the pattern.
+    assert_eq!(kernels(8) - kernels(4), 4 * 2);
+    let alone = pitch(1, 0);
     assert_eq!(stat(&alone, "kernel-count"), 1);
     let stats: gst::Structure = alone.property("stats");
     let rate = stats.get::<f64>("kernel-last-mbps").unwrap();

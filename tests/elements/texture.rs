@@ -11,7 +11,7 @@ use gstclinspect::results::{DefectResult, Verdict};
 use crate::{
     content::random,
     frames::{Frame, PLAIN, read},
-    reference::{put, texture as oracle},
+    oracle::{put, texture as oracle},
     reference_picture::Folder,
     support::{Rig, buffer_of, caps_of, constant, noise, start},
 };
@@ -415,4 +415,53 @@ fn settings_that_cannot_compare_are_refused() {
         assert!(is_told, "{settings}: {errors:?}");
     }
     assert_eq!(CHANNELS, 6);
+}
+
+#[test]
+fn thresholds_that_no_texture_reaches_give_none_until_they_are_lowered() {
+    let Some(device) = start() else { return };
+    let Some(mut rig) = learned("", 12) else {
+        return;
+    };
+    let clean = cloth(40, SIZE, Fault::None);
+    let spot = cloth(41, SIZE, Fault::Spot);
+    let judge = |rig: &mut Rig, frame: &Frame| {
+        let of = result(&rig.pass(buffer_of(frame, &device)));
+        (of.verdict, of.blind)
+    };
+    assert_eq!(judge(&mut rig, &clean), (Verdict::Pass, None));
+    assert!(rig.warnings().is_empty());
+    let element = rig.only("cltexture");
+    let limits = thresholds(&rig);
+    let set = |factors: [f64; CHANNELS]| {
+        let mut limits = limits.clone();
+        for (limit, factor) in limits.iter_mut().zip(factors) {
+            *limit *= factor;
+        }
+        element.set_property("thresholds", gst::Array::new(limits));
+    };
+    set([100.0; CHANNELS]);
+    for frame in [&clean, &spot] {
+        let (verdict, blind) = judge(&mut rig, frame);
+        let blind = blind.expect("a reason");
+        assert_eq!(verdict, Verdict::None);
+        assert!(
+            CHANNEL_NAMES.contains(&&*blind.name) && blind.marks > blind.reach,
+            "{blind:?}"
+        );
+        // The standard deviation of the weave and the grain is about 21.
+        assert!((55.0..75.0).contains(&blind.reach), "{blind:?}");
+    }
+    // Cloth that is torn is found by its flatness.
+    assert_eq!(
+        judge(&mut rig, &cloth(42, SIZE, Fault::Torn)).0,
+        Verdict::Fail
+    );
+    assert_eq!(rig.warnings().len(), 1);
+    // One channel that sees is enough.
+    set([100.0, 100.0, 100.0, 1.0, 100.0, 100.0]);
+    assert_eq!(judge(&mut rig, &clean), (Verdict::Pass, None));
+    assert_eq!(rig.infos().len(), 1);
+    set([1.0; CHANNELS]);
+    assert_eq!(judge(&mut rig, &spot).0, Verdict::Fail);
 }

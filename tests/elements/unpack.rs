@@ -108,6 +108,28 @@ fn frames_of_every_encoding_in_any_memory_equal_the_reference() {
     }
 }
 
+/// Cameras send data behind the picture, such as 312 bytes of chunk data.
+#[test]
+fn rows_follow_each_other_directly_in_a_buffer_that_is_too_short_for_padded_ones() {
+    let Some(device) = start() else { return };
+    for (bits, size, more) in [
+        (8, [722, 242], [1, 16, 312, 2 * 241 - 1]),
+        (8, [45, 30], [1, 16, 60, 3 * 29 - 1]),
+        (12, [721, 242], [1, 16, 312, 2 * 241 - 1]),
+    ] {
+        let input = Encoded::random(bayer(Pattern::Rggb, bits), size, 5);
+        let mut rig = Rig::between(&input.element(), &input.caps(), &raw(Output::Gray16Le));
+        for behind in more {
+            let output = rig.pass(input.buffer(&device, Owner::Foreign, Rows::Dense, behind));
+            assert_unpacked(&output, &input, Demosaic::Bilinear, Output::Gray16Le);
+            let padded = input.buffer(&device, Owner::Foreign, Rows::InFours, behind);
+            let output = rig.pass(padded);
+            assert_unpacked(&output, &input, Demosaic::Bilinear, Output::Gray16Le);
+        }
+        assert!(rig.errors().is_empty());
+    }
+}
+
 #[test]
 fn bayer_pictures_become_every_output_by_both_methods() {
     let Some(device) = start() else { return };
@@ -519,6 +541,8 @@ fn short_frames_are_refused_with_what_would_fit() {
             ],
         ),
         ("clunpack", "rggb", 159, &["159 bytes", "rggb need 160"]),
+        // Without padding.
+        ("clunpack", "rggb 42", 167, &["167 bytes", "rggb need 168"]),
         (
             "clunpack",
             "rggb12le",
@@ -549,6 +573,8 @@ fn short_frames_are_refused_with_what_would_fit() {
         ("clflatfield", "GRAY16_LE", 240, &["packing=mono12p"]),
     ] {
         let buffer = gst::Buffer::with_size(bytes).unwrap();
+        let (format, width) = format.split_once(' ').unwrap_or((format, "40"));
+        let size = [width.parse().unwrap(), size[1]];
         assert_refused(line, &labelled(format, size), buffer, words);
     }
     // Frames of another length have no such advice.

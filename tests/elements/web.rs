@@ -56,6 +56,11 @@ fn masks_and_counts_of_strips_are_those_of_the_whole_web() {
         (5, "pitch-y=33.5 multiples=<1,3> edge-margin=0"),
         (6, "rois=<<5,13,60,200>,<30,100,67,300>>"),
         (7, "pitch-x=0"),
+        (8, "lattice=<16.35,1.2,-1.1,16.2> scales=0"),
+        (
+            9,
+            "lattice=<5.5,-9.25> scales=0 min-contrast=0 multiples=<1,2> compare=average",
+        ),
     ] {
         for format in [Format::Gray8, Format::Gray16Le, Format::Rgb] {
             // Samples of 16 bits are 256 times as large.

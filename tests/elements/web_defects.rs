@@ -5,7 +5,7 @@ use gst_video::VideoFormat as Format;
 use gstclinspect::results::{DefectResult, Verdict};
 
 use crate::{
-    reference,
+    oracle,
     support::{Rig, start},
     webs::{HEIGHTS, JUDGED, Numbers, Web, in_web, line, rows_of},
 };
@@ -20,20 +20,20 @@ fn open_areas(packed: &[u8], height: usize, merge_distance: u32) -> Vec<u64> {
         .collect();
     let differences: Vec<_> = mask.iter().map(|&marked| marked.then_some(0.0)).collect();
     let levels: Vec<_> = mask.iter().map(|&marked| marked.then_some(0)).collect();
-    let marked = reference::defects::Web {
+    let marked = oracle::defects::Web {
         mask: &mask,
         differences: &differences,
         levels: &levels,
         width: 97,
     };
-    let rules = reference::defects::Rules {
+    let rules = oracle::defects::Rules {
         min_area: 1,
         merge_distance,
         max_defects: usize::MAX,
         max_defect_rows: u32::MAX,
     };
     let heights = vec![height; mask.len() / 97 / height];
-    reference::defects::defects_of_web(marked, &heights, &rules)
+    oracle::defects::defects_of_web(marked, &heights, &rules)
         .iter()
         .map(|list| list.largest_open)
         .collect()

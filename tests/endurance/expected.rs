@@ -8,11 +8,11 @@ use gstclinspect::results::{Defect, DefectResult, HistogramResult};
 
 use crate::{
     frames::{Frame, PLAIN, read},
-    panels::{DEFAULT, listed, listed_of, listed_of_strips, without_ids},
-    reference::{
+    oracle::{
         defects::Web, flat_field::Field, gaussian::gaussian_integer, histogram::histogram,
         pitch_threshold::compare, trained,
     },
+    panels::{DEFAULT, listed, listed_of, listed_of_strips, without_ids},
     support::pitch_threshold_settings,
 };
 

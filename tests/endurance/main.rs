@@ -13,7 +13,7 @@
     reason = "a test fails by panicking"
 )]
 
-use clinspect_testkit::{device, frames, panels, reference, support};
+use clinspect_testkit::{device, frames, oracle, panels, support};
 mod chains;
 mod expected;
 mod latency;

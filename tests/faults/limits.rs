@@ -1,7 +1,13 @@
 //! Devices with unusually low limits: elements adapt with the same results, or refuse with an error that
 //! says what to do.
 
-use crate::stand::{Case, Frame, Stand, Trace};
+use clinspect_testkit::support::Pipeline;
+use gst::prelude::*;
+
+use crate::{
+    layer,
+    stand::{Case, Frame, Stand, Trace},
+};
 
 /// The elements and settings to run on each device.
 const ELEMENTS: &[(&str, &str)] = &[
@@ -71,6 +77,38 @@ const REFUSED: &[(&str, &str)] = &[
     ("available 0", "available"),
     ("little-endian 0", "big-endian"),
 ];
+
+/// Elements whose frames are larger than the device's largest buffer, and that the source writes into their memory.
+pub const TOO_LARGE: &[&str] = &[
+    "video/x-raw,format=RGB,width=8000,height=4000 ! clgaussian",
+    "video/x-raw,format=GRAY8,width=8000,height=4000 ! clpitchthreshold pitch-x=8",
+    "video/x-raw,format=GRAY8,width=8000,height=4000 ! clhistogram",
+    "video/x-raw,format=GRAY8,width=8000,height=4000 ! clreference",
+    "video/x-bayer,format=rggb,width=8000,height=4000 ! clunpack",
+    "video/x-raw,format=GRAY8,width=8000,height=4000 ! identity ! clhistogram",
+];
+
+/// The first error is that of the element, not the source's word that its stream has an error.
+///
+/// # Errors
+/// What is said instead.
+pub fn too_large(line: &&str) -> Result<(), String> {
+    layer::set_rules("lie allocation 20000000");
+    let pipeline = Pipeline::new(&format!("videotestsrc num-buffers=3 ! {line} ! fakesink"));
+    let _ = pipeline.set_state(gst::State::Playing);
+    let ends = [gst::MessageType::Eos, gst::MessageType::Error];
+    let limit = gst::ClockTime::from_seconds(50);
+    let end = pipeline.bus().unwrap().timed_pop_filtered(limit, &ends);
+    let end = end.ok_or("no error")?;
+    let gst::MessageView::Error(error) = end.view() else {
+        return Err("no error".into());
+    };
+    let text = error.error().to_string();
+    match text.contains("are over the 20000000") {
+        true => Ok(()),
+        false => Err(format!("{:?}: {text}", error.src().map(|src| src.name()))),
+    }
+}
 
 /// A limit on a device, and the elements to run.
 #[derive(Debug, Clone, Copy)]

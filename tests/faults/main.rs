@@ -82,6 +82,12 @@ fn child() {
                 limits::try_one,
             );
         }
+        ["too-large"] => {
+            let Some(_) = healthy(cases::named("gaussian")) else {
+                return;
+            };
+            child::each(limits::TOO_LARGE, name, limits::too_large);
+        }
         ["balance", case, cycles] => {
             child::each(&[case], name, |case| {
                 balance::try_one(cases::named(case), cycles.parse().unwrap())
@@ -164,7 +170,20 @@ fn healthy(case: stand::Case) -> Option<stand::Trace> {
 /// jobs.
 fn assert_all(jobs: &[String]) {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
-    child::assert_all(jobs, 2 * processors, child::run);
+    child::assert_all(jobs, 2 * processors, run);
+}
+
+/// Runs a job. PoCL makes a program's binary of the files that all processes with its cache have made of the program: it is
+/// damaged if one of them compiles meanwhile. So a driver whose programs the plugin keeps has a cache of its own.
+fn run(job: &str) -> child::Outcome {
+    if !job.contains("kept") {
+        return child::run(job);
+    }
+    let caches = tools::Sandbox::new(&job.replace(':', "-"));
+    child::run_with(job, |command, name| {
+        layer::put_between(command, name);
+        command.env("POCL_CACHE_DIR", caches.folder("pocl"));
+    })
 }
 
 /// `kind` of every case, or of those that the environment names.
@@ -208,7 +227,7 @@ fn every_call_is_hooked_and_every_hook_is_called() {
     let others = jobs(&["calls-of:kept", "calls-of:nvidia"]);
     for job in of_every_case("calls-of", "").into_iter().chain(others) {
         // A call that the layer does not know ends the child.
-        let outcome = child::run(&job);
+        let outcome = run(&job);
         assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
         if let Some(why) = outcome.skipped {
             return tools::skip(&why);
@@ -265,6 +284,11 @@ fn more_faults_while_a_live_pipeline_plays_are_errors_and_stops_stay_bounded() {
 #[test]
 fn limited_devices_give_the_same_results_or_refuse() {
     assert_all(&jobs(&["limits:some"]));
+}
+
+#[test]
+fn frames_larger_than_the_largest_buffer_are_the_error_of_the_element_that_refuses_them() {
+    assert_all(&jobs(&["too-large"]));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clinspect_opencl::{
-    self as opencl, Access, ClAllocator, ClBuffer, ClContext, Meter, ProgramSource, Taken,
+    self as opencl, Access, ClAllocator, ClBuffer, ClContext, ImportPath, Meter, ProgramSource,
     frame::{ClFrame, Importer, layout_of},
 };
 use clinspect_operators::{Arithmetic, Gaussian, GaussianSettings};
@@ -34,9 +34,10 @@ pub type Scenario = (&'static str, fn(&Trace) -> Result<(), String>);
 /// The scenarios of a `cpu`, or of a CPU that claims to be a `gpu`.
 pub fn scenarios(device: &str) -> Vec<Scenario> {
     if device == "gpu" {
-        let own: [Scenario; 4] = [
+        let own: [Scenario; 5] = [
             ("a write behind readers in two queues", write_behind_readers),
             ("a write behind a download", flush_of_a_download),
+            ("a frame that the host reads each time", read_each_time),
             ("events of memory that is dropped", events_are_released),
             ("the timeline of frames written ahead", timeline_of_a_gpu),
         ];
@@ -53,6 +54,10 @@ pub fn scenarios(device: &str) -> Vec<Scenario> {
         ("memory that a lost queue has read", memory_of_a_lost_queue),
         ("a start beside a compiler", start_beside_a_build),
         ("a fault of a release after a slow one", slow_release),
+        (
+            "memory made after a slow release",
+            memory_after_a_slow_release,
+        ),
     ]
 }
 
@@ -234,7 +239,7 @@ fn memory_of_a_lost_queue(_: &Trace) -> Result<(), String> {
     let before = layer::memory();
     let own = gst::Buffer::with_size(filter.importer.info().size()).map_err(text)?;
     let input = filter.importer.import(&own).map_err(text)?;
-    if input.taken() != Taken::Wrapped {
+    if input.taken() != ImportPath::Wrapped {
         return Err("the frame's own memory is not read in place".into());
     }
     layer::set_rules("clFlush 1 lose -5");
@@ -309,6 +314,25 @@ fn slow_release(healthy: &Trace) -> Result<(), String> {
             .map_err(|why| format!("{}: {why}", scenario.name))?;
     }
     Ok(())
+}
+
+/// Memory that is made and dropped faster than a slow driver releases it does not pile up.
+fn memory_after_a_slow_release(_: &Trace) -> Result<(), String> {
+    const BUFFERS: usize = 60;
+    let context = opencl::open("auto").map_err(text)?;
+    let before = layer::memory();
+    layer::set_rules("clReleaseMemObject 1 stall 700\nclReleaseMemObject 2+ stall 10");
+    let mut most = 0;
+    for _ in 0..BUFFERS {
+        drop(context.device_memory(64).map_err(text)?);
+        most = most.max(layer::memory() - before);
+    }
+    layer::set_rules("");
+    drop(context);
+    match most < BUFFERS as i64 / 4 {
+        true => Ok(()),
+        false => Err(format!("{most} memory objects are alive")),
+    }
 }
 
 /// An upload belongs to the frame whose kernels wait for it, and a download to the frame whose kernels
@@ -389,6 +413,50 @@ fn write_behind_readers(_: &Trace) -> Result<(), String> {
         [10, 20] => Ok(()),
         found => Err(format!("kernels have read {found:?}")),
     }
+}
+
+/// After a frame that the host has read, the transfer of the next one is enqueued behind the kernel that writes it, before the
+/// host asks; after one that nobody read, it is not.
+fn read_each_time(_: &Trace) -> Result<(), String> {
+    layer::set_rules(GPU);
+    let mut filter = Filter::new()?;
+    let meter = Meter::new(false);
+    let reads = || {
+        let report = Report::now().unwrap_or_default();
+        let calls = report.calls_since(&Report::default());
+        calls.get("clEnqueueReadBuffer").copied().unwrap_or(0)
+    };
+    // Whether the host reads the frame, and the transfers while the kernel and the host's map are enqueued.
+    let frames = [
+        (true, [0, 1]),
+        (true, [1, 0]),
+        (true, [1, 0]),
+        (false, [1, 0]),
+        (false, [0, 0]),
+        (true, [0, 1]),
+    ];
+    for (level, (is_read, expected)) in (1..).zip(frames) {
+        let input = filter.buffers[0].make_mut();
+        input.map_writable().map_err(text)?.fill(level);
+        let [input, output] = filter.frames()?;
+        let before = reads();
+        let done = filter.operator.run(&input, &output, &meter);
+        done.and_then(|done| done.wait("a frame")).map_err(text)?;
+        let after_kernel = reads();
+        if is_read {
+            let bytes = filter.buffers[1].map_readable().map_err(text)?;
+            if bytes.iter().any(|byte| *byte != level) {
+                return Err(format!("other bytes than {level}"));
+            }
+        }
+        let seen = [after_kernel - before, reads() - after_kernel];
+        if seen != expected {
+            return Err(format!("frame {level}: {seen:?} instead of {expected:?}"));
+        }
+    }
+    drop(filter);
+    layer::set_rules("");
+    Ok(())
 }
 
 /// Where events wait for their release, those of memory that was made and dropped do not pile up.

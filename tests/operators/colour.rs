@@ -25,18 +25,18 @@ use crate::{
         ARRANGEMENTS, Arrangement, Frame, OUTPUT_POISON, PADDED, PLAIN, assert_same, our_memory,
         read,
     },
-    pitch_threshold_job::{self, classic},
-    reference::{
+    oracle::{
         pitch_threshold as oracle, texture as texture_oracle,
         trained::{self, Motion},
     },
+    pitch_threshold_job::{self, classic},
     reference_job::{self, motion_of},
     texture,
 };
 
 /// What a component marks by the reference.
 #[derive(Clone)]
-struct Wanted {
+struct ComponentMarks {
     /// By pixel: whether it is marked, and whether that is for want of a pattern.
     mask: Vec<bool>,
     missing: Vec<bool>,
@@ -66,12 +66,12 @@ fn check<O: Submitted>(
     device: &Arc<ClContext>,
     input: &Frame,
     operator: &mut Components<O>,
-    wanted: &[Wanted],
+    wanted: &[ComponentMarks],
 ) {
     const BEFORE: usize = 5;
     let about = || input.describe();
     let size @ [width, height] = input.size();
-    let joined = |of: fn(&Wanted) -> &Vec<bool>| -> Vec<bool> {
+    let joined = |of: fn(&ComponentMarks) -> &Vec<bool>| -> Vec<bool> {
         (0..width * height)
             .map(|at| wanted.iter().any(|wanted| of(wanted)[at]))
             .collect()
@@ -136,7 +136,13 @@ fn group(mask: &[bool], width: usize, from: usize) -> Vec<usize> {
 }
 
 /// Compares component and differences of each listed defect with those of its pixels.
-fn check_list(listed: &Listed, mask: &[bool], wanted: &[Wanted], width: usize, about: &str) {
+fn check_list(
+    listed: &Listed,
+    mask: &[bool],
+    wanted: &[ComponentMarks],
+    width: usize,
+    about: &str,
+) {
     let pixels: u32 = listed.defects.iter().map(|defect| defect.area).sum();
     let all = mask.iter().filter(|&&set| set).count();
     assert!(listed.overflow || pixels as usize == all, "{about}");
@@ -213,7 +219,7 @@ fn check_pitch(device: &Arc<ClContext>, input: &Frame, jobs: &[pitch_threshold_j
     if jobs[0].is_blind(&planes[0]) {
         return;
     }
-    let wanted: Vec<Wanted> = (planes.iter().zip(jobs))
+    let wanted: Vec<ComponentMarks> = (planes.iter().zip(jobs))
         .map(|(plane, job)| {
             let settings = job.oracle(plane.size());
             let nothing = oracle::Settings {
@@ -222,7 +228,7 @@ fn check_pitch(device: &Arc<ClContext>, input: &Frame, jobs: &[pitch_threshold_j
                 ..settings.clone()
             };
             let missing = oracle::compare(plane.component(0), &nothing).mask;
-            Wanted {
+            ComponentMarks {
                 mask: oracle::compare(plane.component(0), &settings).mask,
                 missing: if job.min_contrast > 0.0 {
                     missing
@@ -323,7 +329,7 @@ fn trained_components_are_compared_apart_and_joined() {
             let model = reference_job::for_oracle(&models[at]);
             let settings = jobs[at].oracle(&planes[at], Motion::default());
             let outcome = trained::compare(planes[at].component(0), &model, &settings);
-            Wanted {
+            ComponentMarks {
                 missing: vec![false; outcome.mask.len()],
                 differences: outcome.differences,
                 mask: outcome.mask,
@@ -486,7 +492,7 @@ fn texture_components_are_compared_apart_and_joined() {
         let wanted = [0, 1, 2].map(|at| {
             let settings = texture::JOB.oracle(&planes[at]);
             let outcome = texture_oracle::compare(planes[at].component(0), &settings);
-            Wanted {
+            ComponentMarks {
                 missing: vec![false; outcome.mask.len()],
                 differences: Vec::new(),
                 mask: outcome.mask,

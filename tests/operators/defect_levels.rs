@@ -8,8 +8,8 @@ use crate::{
     defects::{ALL, FEW, NEAR, check, expected},
     device,
     frames::{Arrangement, Frame, PADDED},
+    oracle::{self, SampleKind},
     pitch_threshold_job::{CHOICES, Job, classic},
-    reference::{self, SampleKind},
 };
 
 /// A uniform frame with noise, faint stains and a few clear spots.
@@ -43,7 +43,7 @@ fn stained(format: Format, size: [usize; 2], arrangement: Arrangement) -> Frame 
                 dx * dx + dy * dy <= diameter * diameter
             });
             let level = 120 + noise + stain.map_or(0, |stain| stain[3]);
-            reference::put(&mut frame.bytes, &geometry, x, y, scale * level as u32);
+            oracle::put(&mut frame.bytes, &geometry, x, y, scale * level as u32);
         }
     }
     frame

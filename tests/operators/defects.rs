@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clinspect_core::ClError;
 use clinspect_core::{
     components::{Finder, Limits, Listed},
+    lattice_estimate::{Crop, middle},
     pitch::Axis,
     pitch_estimate::{MAX_PROBE_LINES, probe_lines},
     variant::PitchThresholdVariant,
@@ -13,7 +14,7 @@ use clinspect_core::{
 use clinspect_opencl::frame::{ClFrame, LUMA_FORMATS, layout_of};
 use clinspect_opencl::{ClContext, Meter, buffer_of};
 use clinspect_operators::{
-    Borders, Compare, Inspection, MaskTarget, PitchThreshold, Polarity, Probe, Subject,
+    Borders, Compare, Inspection, MaskTarget, MiddleProbe, PitchThreshold, Polarity, Probe, Subject,
 };
 use gst_video::VideoFormat as Format;
 
@@ -25,12 +26,12 @@ use crate::{
         ARRANGEMENTS, Arrangement, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, PADDED, PLAIN,
         our_memory,
     },
-    pitch_threshold_job::{CHOICES, Choice, Job, classic},
-    reference::{
-        self, SampleKind,
+    oracle::{
+        SampleKind,
         defects::{List, Rules, Web, defects_of_web},
-        pitch_threshold as oracle,
+        pitch_threshold as oracle, put,
     },
+    pitch_threshold_job::{CHOICES, Choice, Job, classic},
 };
 use clinspect_testkit::picture::{MaskLayout, Picture, equals};
 
@@ -240,7 +241,7 @@ fn spotted(format: Format, size: [usize; 2], arrangement: Arrangement, bits: u32
                 // Cut corners leave diagonal neighbours.
                 if (x + y + spot) % 7 != 0 {
                     let uneven = (x % 3) as u32 * scale;
-                    reference::put(&mut frame.bytes, &geometry, x, y, level + uneven);
+                    put(&mut frame.bytes, &geometry, x, y, level + uneven);
                 }
             }
         }
@@ -266,10 +267,11 @@ fn defects_of_every_mode_equal_reference() {
         spotted(Format::Gray8, [131, 71], PADDED, 0),
         Frame::showing(Format::Gray8, [101, 67], PADDED, Content::Natural, 0),
     ] {
-        for (pitch, multiples) in [
-            ([7.35, 0.0], vec![1]),
-            ([0.0, 6.0], vec![1, 4]),
-            ([7.35, 5.5], vec![1, 4]),
+        for (pitch, vectors, multiples) in [
+            ([7.35, 0.0], vec![], vec![1]),
+            ([0.0, 6.0], vec![], vec![1, 4]),
+            ([7.35, 5.5], vec![], vec![1, 4]),
+            ([0.0, 0.0], vec![[7.35, 1.3], [-2.0, 5.5]], vec![1, 4]),
         ] {
             for compare in [Compare::Average, Compare::Minimum] {
                 for match_center in [false, true] {
@@ -282,6 +284,7 @@ fn defects_of_every_mode_equal_reference() {
                             borders,
                             min_contrast,
                             pitch,
+                            vectors: vectors.clone(),
                             multiples: multiples.clone(),
                             compare,
                             match_center,
@@ -302,7 +305,12 @@ fn defects_of_every_variant_and_target_equal_reference() {
     for &format in LUMA_FORMATS.iter() {
         let input = spotted(format, [97, 41], PADDED, 0);
         let threshold = 10.5 * f64::from(1_u32 << (8 * (input.kind().size() - 1)));
-        for job in [recommended(threshold), classic(5.25, threshold)] {
+        let lattice = Job {
+            vectors: vec![[7.35, 1.3], [-2.0, 5.5]],
+            multiples: vec![1],
+            ..recommended(threshold / 2.0)
+        };
+        for job in [recommended(threshold), classic(5.25, threshold), lattice] {
             let most = check(&device, &input, &job, &CHOICES, &LIMITS);
             assert!(
                 most > 5,
@@ -399,7 +407,7 @@ fn defect_of_no_difference_is_of_mixed_polarity() {
     // A defect of brighter pixels and of pixels that do not differ is not a bright one.
     let mut input = input;
     let geometry = input.geometry(0);
-    reference::put(&mut input.bytes, &geometry, 20, 4, 99);
+    put(&mut input.bytes, &geometry, 20, 4, 99);
     let job = Job {
         polarity: Polarity::Bright,
         ..classic(3.0, 0.0)
@@ -428,7 +436,7 @@ fn defect_of_bright_and_dark_pixels_is_of_mixed_polarity() {
         (40, 4, 78),
         (41, 4, 178),
     ] {
-        reference::put(&mut input.bytes, &geometry, x, y, value);
+        put(&mut input.bytes, &geometry, x, y, value);
     }
     let job = Job {
         compare: Compare::Minimum,
@@ -501,7 +509,7 @@ fn defects_of_a_web_of_strips_equal_reference() {
             for y in 0..ROWS {
                 for x in 0..131 {
                     let value = web.component(0).get(x, strip * ROWS + y);
-                    reference::put(&mut frame.bytes, &geometry, x, y, value);
+                    put(&mut frame.bytes, &geometry, x, y, value);
                 }
             }
             frame
@@ -592,6 +600,64 @@ fn probe_every_format_size_and_arrangement_gives_the_lines() {
             );
         }
     }
+}
+
+/// Compares the crops of all levels with the means of the frame's samples.
+#[track_caller]
+fn check_middle(device: &Arc<ClContext>, input: &Frame) {
+    let layout = layout_of(&input.info).expect("a layout");
+    let samples = input.component(0);
+    let all: Vec<u16> = (0..samples.height)
+        .flat_map(|y| (0..samples.width).map(move |x| (x, y)))
+        .map(|(x, y)| u16::try_from(samples.get(x, y)).expect("16 bits"))
+        .collect();
+    let meter = Meter::new(false);
+    let mut probe = MiddleProbe::new(device, &layout).expect("a probe");
+    let frame = input.import(device);
+    for level in 0..4 {
+        let Some(crop) = Crop::of([samples.width, samples.height], level) else {
+            continue;
+        };
+        let mut wanted = Vec::new();
+        middle(&all, samples.width, crop, &mut wanted);
+        assert_eq!(wanted.len(), crop.width * crop.height);
+        for run in 0..2 {
+            let mut read = vec![7.0; 3];
+            (probe.read(&frame, crop, &mut read, &meter)).expect("the probe runs");
+            assert!(
+                read == wanted,
+                "{} {crop:?}, run {run}: other samples",
+                input.describe()
+            );
+        }
+    }
+}
+
+#[test]
+fn probe_of_the_middle_gives_the_means_of_blocks() {
+    let Some(device) = device::open() else { return };
+    for arrangement in ARRANGEMENTS {
+        for format in [
+            Format::Gray8,
+            Format::Nv12,
+            Format::Gray16Be,
+            Format::Gray16Le,
+        ] {
+            let size = [97, 53];
+            check_middle(
+                &device,
+                &Frame::showing(format, size, arrangement, Content::Random, 0),
+            );
+        }
+    }
+    for size in [[513, 48], [700, 1100], [1033, 521], [4101, 101]] {
+        check_middle(
+            &device,
+            &Frame::showing(Format::Gray8, size, PADDED, Content::Random, 0),
+        );
+    }
+    let white = Frame::showing(Format::Gray16Le, [2050, 601], PADDED, Content::Random, 0);
+    check_middle(&device, &white);
 }
 
 #[test]

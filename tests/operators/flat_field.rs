@@ -17,7 +17,7 @@ use crate::{
         ARRANGEMENTS, Arrangement, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, Owner, PADDED, PLAIN,
         Split, Stride, assert_same, read,
     },
-    reference::{
+    oracle::{
         SampleKind,
         flat_field::{Field, average},
         put,
@@ -38,7 +38,7 @@ pub const CHOICES: [Choice; 5] = [
 
 /// What to correct with.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct CorrectionCase {
     pub line: bool,
     pub has_dark: bool,
     /// 1/256 grey level.
@@ -47,7 +47,7 @@ pub struct Wanted {
     pub min_range: u32,
 }
 
-pub const WANTED: Wanted = Wanted {
+pub const WANTED: CorrectionCase = CorrectionCase {
     line: false,
     has_dark: true,
     target: 0,
@@ -139,7 +139,7 @@ fn averaged(
 pub fn check(
     device: &Arc<ClContext>,
     input: &Frame,
-    wanted: &Wanted,
+    wanted: &CorrectionCase,
     choices: &[Choice],
     output: Arrangement,
 ) {
@@ -247,7 +247,7 @@ fn flat_field_every_format_and_size_equals_reference() {
             let arrangement = ARRANGEMENTS[(f + i) % ARRANGEMENTS.len()];
             let output = OUTPUT_ARRANGEMENTS[(f + i / 2) % OUTPUT_ARRANGEMENTS.len()];
             let input = Frame::showing(format, size, arrangement, Content::Random, 0);
-            let wanted = Wanted {
+            let wanted = CorrectionCase {
                 line: (f + i) % 3 == 0,
                 has_dark: i % 2 == 0,
                 ..WANTED
@@ -270,7 +270,7 @@ fn flat_field_every_arrangement_of_memory_equals_reference() {
         for size in [[15, 1], [1, 15], [35, 7], [80, 5]] {
             for (n, arrangement) in ARRANGEMENTS.into_iter().enumerate() {
                 let input = Frame::showing(format, size, arrangement, Content::Random, 0);
-                let wanted = Wanted {
+                let wanted = CorrectionCase {
                     line: n % 2 == 0,
                     ..WANTED
                 };
@@ -297,7 +297,7 @@ fn flat_field_targets_and_bad_samples_equal_reference() {
                 [(0, 130), (65_280, 8), (1, 90), (65_280, 150), (65_280, 180)]
             {
                 for (line, has_dark) in [(false, true), (true, false)] {
-                    let wanted = Wanted {
+                    let wanted = CorrectionCase {
                         line,
                         has_dark,
                         target,
@@ -318,7 +318,7 @@ fn flat_field_of_more_rows_than_the_warm_up_equals_reference() {
         for line in [false, true] {
             let size = [33, clinspect_operators::WARM_UP_ROWS + 7];
             let input = Frame::showing(format, size, PLAIN, Content::Random, 0);
-            let wanted = Wanted {
+            let wanted = CorrectionCase {
                 line,
                 min_range: 130,
                 ..WANTED

@@ -17,7 +17,7 @@ use crate::{
         ARRANGEMENTS, Arrangement, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, PADDED, PLAIN,
         Stride, assert_same, read,
     },
-    reference::{
+    oracle::{
         SampleKind,
         gaussian::{gaussian_f64, gaussian_integer},
     },

@@ -13,7 +13,7 @@ use crate::{
     device,
     frames::{Frame, OUTPUT_POISON, PLAIN, assert_same, read},
     gaussian::settings,
-    reference::gaussian::gaussian_integer,
+    oracle::gaussian::gaussian_integer,
 };
 
 /// Large enough for a kernel and a transfer to overlap.

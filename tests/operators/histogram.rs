@@ -12,8 +12,8 @@ use crate::{
     content::Content,
     device,
     frames::{ARRANGEMENTS, Arrangement, Frame, PADDED, PLAIN, Stride},
-    histogram_job::{ALL, CHOICES, Wanted, assert_bins, check, count, operator},
-    reference,
+    histogram_job::{ALL, CHOICES, CountCase, assert_bins, check, count, operator},
+    oracle,
 };
 
 /// Formats that differ in period, planes, patterns or samples.
@@ -29,8 +29,8 @@ const KINDS: [Format; 9] = [
     Format::Gray16Be,
 ];
 
-fn all_of(bins: usize) -> Wanted {
-    Wanted { bins, ..ALL }
+fn all_of(bins: usize) -> CountCase {
+    CountCase { bins, ..ALL }
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn histogram_bit_depth_samples_beyond_it_count_in_the_last_bin() {
                 let input = Frame::showing(format, [67, 9], PADDED, content, bit_depth);
                 for bins in [16, 1 << bit_depth] {
                     let region = [0; 4];
-                    let wanted = Wanted {
+                    let wanted = CountCase {
                         bins,
                         bit_depth,
                         region,
@@ -128,7 +128,7 @@ fn histogram_region_grows_to_whole_chroma_samples() {
             [33, 0, 2, 13],
             [0, 12, 35, 1],
         ] {
-            check(&device, &input, &Wanted { region, ..ALL }, &CHOICES);
+            check(&device, &input, &CountCase { region, ..ALL }, &CHOICES);
         }
     }
 }
@@ -235,7 +235,7 @@ fn histogram_rows_without_gaps_count_every_byte_once() {
             };
             let size = [width, 515];
             let input = Frame::showing(format, size, arrangement, Content::Random, 0);
-            let rows = Wanted {
+            let rows = CountCase {
                 region: [0, 6, width as u32, 400],
                 ..all_of(64)
             };
@@ -256,7 +256,7 @@ fn histogram_run_broken_by_one_sample_counts_it() {
         for component in 0..input.component_count() {
             let geometry = input.geometry(component);
             for y in (component..geometry.height).step_by(input.component_count()) {
-                reference::put(&mut input.bytes, &geometry, y % geometry.width, y, 37);
+                oracle::put(&mut input.bytes, &geometry, y % geometry.width, y, 37);
             }
         }
         check(&device, &input, &ALL, &CHOICES);
@@ -273,7 +273,7 @@ fn histogram_runs_of_every_length_are_counted() {
             for y in 0..geometry.height {
                 for x in 0..y.min(geometry.width) {
                     let level = 200 + component as u32;
-                    reference::put(&mut input.bytes, &geometry, x, y, level);
+                    oracle::put(&mut input.bytes, &geometry, x, y, level);
                 }
             }
         }
@@ -288,7 +288,7 @@ fn histogram_settings_that_mean_nothing_are_refused() {
     let Some(device) = device::open() else { return };
     let refused = |format: Format, bins: usize, bit_depth: u32, word: &str| {
         let input = Frame::poisoned(format, [9, 9], PLAIN, 0);
-        let wanted = Wanted {
+        let wanted = CountCase {
             bins,
             bit_depth,
             ..ALL

@@ -11,7 +11,7 @@ use clinspect_operators::{Histogram, HistogramSettings, Strategy};
 use crate::{
     device,
     frames::Frame,
-    reference::{SampleKind, histogram as reference},
+    oracle::{SampleKind, histogram as oracle},
 };
 
 /// A strategy to force, and whether it reads an image.
@@ -30,20 +30,20 @@ pub const CHOICES: [Choice; 7] = [
 
 /// The settings of a count; the region as a user sets it.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct CountCase {
     pub bins: usize,
     pub bit_depth: u32,
     pub region: [u32; 4],
 }
 
 /// All of an 8-bit frame.
-pub const ALL: Wanted = Wanted {
+pub const ALL: CountCase = CountCase {
     bins: 256,
     bit_depth: 0,
     region: [0; 4],
 };
 
-impl Wanted {
+impl CountCase {
     pub fn depth(&self, input: &Frame) -> u32 {
         match self.bit_depth {
             0 => 8 * input.kind().size() as u32,
@@ -73,14 +73,14 @@ impl Wanted {
         (0..input.component_count())
             .flat_map(|c| {
                 let samples = input.component(c);
-                let part = reference::chroma_region(
+                let part = oracle::chroma_region(
                     region,
                     description.w_sub()[c],
                     description.h_sub()[c],
                     samples.width,
                     samples.height,
                 );
-                reference::histogram(samples, part, self.depth(input), self.bins)
+                oracle::histogram(samples, part, self.depth(input), self.bins)
             })
             .collect()
     }
@@ -109,7 +109,7 @@ fn refusal(device: &ClContext, counters: usize, (strategy, image): Choice) -> Op
 pub fn operator(
     device: &Arc<ClContext>,
     input: &Frame,
-    wanted: &Wanted,
+    wanted: &CountCase,
     choice: Choice,
 ) -> Option<Histogram> {
     let layout = layout_of(&input.info).expect("a layout");
@@ -182,7 +182,7 @@ pub fn assert_bins(actual: &[u32], expected: &[u32], about: impl FnOnce() -> Str
 
 /// Compares every choice with the reference, on two frames each.
 #[track_caller]
-pub fn check(device: &Arc<ClContext>, input: &Frame, wanted: &Wanted, choices: &[Choice]) {
+pub fn check(device: &Arc<ClContext>, input: &Frame, wanted: &CountCase, choices: &[Choice]) {
     let expected = wanted.expected(input);
     for &choice in choices {
         let Some(mut histogram) = operator(device, input, wanted, choice) else {
@@ -202,11 +202,11 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, wanted: &Wanted, choices: &
 /// Compares the statistics with the reference. Both sum exact integers and divide once,
 /// so levels are equal and other values differ only by f64 rounding.
 #[track_caller]
-fn check_statistics(bins: &[u32], wanted: &Wanted, input: &Frame) {
+fn check_statistics(bins: &[u32], wanted: &CountCase, input: &Frame) {
     let depth = wanted.depth(input);
     for channel in bins.chunks(wanted.bins) {
         let ours = Statistics::from_bins(channel, depth);
-        let right = reference::statistics(channel, depth);
+        let right = oracle::statistics(channel, depth);
         let levels = |s: [f64; 8]| s;
         assert_eq!(ours.count, right.count);
         assert_eq!(

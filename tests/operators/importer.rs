@@ -8,7 +8,7 @@ use clinspect_core::{
     unpack::{Encoding, Packing},
 };
 use clinspect_opencl::frame::{Carrier, ClFrame, Importer, layout_of};
-use clinspect_opencl::{ClContext, Meter, Taken, Totals};
+use clinspect_opencl::{ClContext, ImportPath, Meter, Totals};
 use clinspect_operators::Histogram;
 use gst_video::VideoFormat as Format;
 
@@ -24,11 +24,11 @@ use crate::{
 };
 
 /// The import of a frame in other memory on this device.
-fn foreign(device: &ClContext) -> Taken {
+fn foreign(device: &ClContext) -> ImportPath {
     if device.caps().shares_host_memory {
-        Taken::Wrapped
+        ImportPath::Wrapped
     } else {
-        Taken::Copied
+        ImportPath::Copied
     }
 }
 
@@ -50,8 +50,8 @@ fn frame_in_our_memory_is_taken_in_place_and_others_once() {
             let expected = match (arrangement.owner, arrangement.split) {
                 // GStreamer merges a plane in two memories into one system memory.
                 (_, Split::Middle) => foreign(&device),
-                (Owner::Ours, _) => Taken::ZeroCopy,
-                (Owner::Mixed, Split::Planes) if one_plane => Taken::ZeroCopy,
+                (Owner::Ours, _) => ImportPath::ZeroCopy,
+                (Owner::Mixed, Split::Planes) if one_plane => ImportPath::ZeroCopy,
                 _ => foreign(&device),
             };
             assert_eq!(
@@ -105,7 +105,7 @@ fn meter_of_foreign_frames_counts_one_copy_each_where_memory_is_not_shared() {
         importer.import(&buffer).unwrap();
     }
     let totals = meter.totals();
-    let expected = if foreign(&device) == Taken::Wrapped {
+    let expected = if foreign(&device) == ImportPath::Wrapped {
         Totals {
             frames: 3,
             wrapped: 3,
@@ -401,7 +401,7 @@ fn upload_of_packed_samples_brings_their_rows_and_no_more() {
         let buffer = frame.buffer(&device, Owner::Foreign, rows, behind);
         let mut imported = importer.import(&buffer).unwrap();
         imported.wait_for_upload().unwrap();
-        assert_eq!(imported.taken(), Taken::Copied);
+        assert_eq!(imported.taken(), ImportPath::Copied);
         assert_eq!(imported.planes()[0].stride, stride);
         // No padding behind the last row.
         sent += (stride * 7 + 960) as u64;

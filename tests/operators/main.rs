@@ -10,7 +10,7 @@
     reason = "a test fails by panicking"
 )]
 
-use clinspect_testkit::{content, device, encoded, frames, reference};
+use clinspect_testkit::{content, device, encoded, frames, oracle};
 mod colour;
 mod defect_levels;
 mod defects;
@@ -20,6 +20,7 @@ mod hazards;
 mod histogram;
 mod histogram_job;
 mod importer;
+mod lattice;
 mod memory;
 mod pitch_threshold;
 mod pitch_threshold_difference;

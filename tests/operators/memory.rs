@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clinspect_core::ClError;
 use clinspect_opencl::frame::{Importer, layout_of};
-use clinspect_opencl::{ClAllocator, ClContext, Meter, ResultMemory, Taken, new_video_pool};
+use clinspect_opencl::{ClAllocator, ClContext, ImportPath, Meter, ResultMemory, new_video_pool};
 use clinspect_operators::{Arithmetic, Gaussian, Histogram};
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -15,7 +15,7 @@ use crate::{
     frames::{Frame, OUTPUT_POISON, PADDED, PLAIN, assert_same, our_memory, read},
     gaussian::settings,
     histogram_job::{ALL, CHOICES, assert_bins},
-    reference::gaussian::gaussian_integer,
+    oracle::gaussian::gaussian_integer,
 };
 
 /// `frame` filtered by the reference, in the same layout.
@@ -110,7 +110,7 @@ fn memory_shared_in_part_is_the_same_memory_further_on() {
     input.add_meta(part.make_mut());
     let mut importer = Importer::new(&device, &meter, &input.info).unwrap();
     let frame = importer.import(&part).unwrap();
-    assert_eq!(frame.taken(), Taken::ZeroCopy);
+    assert_eq!(frame.taken(), ImportPath::ZeroCopy);
     let mut bins = Vec::new();
     histogram(&device, &input)
         .run(&frame, &meter, &mut bins)
@@ -147,7 +147,7 @@ fn operators_in_a_row_wait_for_each_other_on_the_device() {
             let to = importer.output(&last).unwrap();
             second.run(&from, &to, &meter).unwrap();
             let frame = importer.import(&last).unwrap();
-            assert_eq!(frame.taken(), Taken::ZeroCopy);
+            assert_eq!(frame.taken(), ImportPath::ZeroCopy);
             let mut bins = Vec::new();
             counter.run(&frame, &meter, &mut bins).unwrap();
             assert_bins(&bins, &ALL.expected(&twice), || input.describe());

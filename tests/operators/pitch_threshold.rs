@@ -18,8 +18,8 @@ use crate::{
     content::Content,
     device,
     frames::{ARRANGEMENTS, Arrangement, Frame, Owner, PADDED, PLAIN, Split, Stride},
+    oracle,
     pitch_threshold_job::{CHOICES, Job, check, classic},
-    reference,
 };
 
 /// A GRAY8 frame of zeros with these samples.
@@ -36,7 +36,7 @@ pub fn sparse(
     let mut frame = Frame::showing(format, size, arrangement, Content::Constant(0), 0);
     let geometry = frame.geometry(0);
     for &(x, y, value) in samples {
-        reference::put(&mut frame.bytes, &geometry, x, y, value);
+        oracle::put(&mut frame.bytes, &geometry, x, y, value);
     }
     frame
 }
@@ -247,7 +247,7 @@ fn pitch_threshold_tiles_without_the_pattern_are_marked_on_every_frame() {
                         } else {
                             level
                         };
-                        reference::put(&mut input.bytes, &geometry, x, y, level << (depth - 8));
+                        oracle::put(&mut input.bytes, &geometry, x, y, level << (depth - 8));
                     }
                 }
                 let highest = f64::from((1_u32 << depth) - 1);
@@ -318,7 +318,7 @@ fn pitch_threshold_contrast_is_learned_where_the_pattern_is_seen() {
                     + 70 * u32::from(2 * (x % period[0]) < period[0])
                     + 31 * u32::from(2 * (y % period[1]) < period[1])
                     + ((x * 7 + y * 13) % 5) as u32;
-                reference::put(&mut input.bytes, &geometry, x, y, level << (depth - 8));
+                oracle::put(&mut input.bytes, &geometry, x, y, level << (depth - 8));
             }
         }
         input
@@ -336,7 +336,7 @@ fn pitch_threshold_contrast_is_learned_where_the_pattern_is_seen() {
             [12.25, 9.9],
             [24.0, 10.0],
         ] {
-            let expected = reference::pitch_threshold::contrast(
+            let expected = oracle::pitch_threshold::contrast(
                 input.component(0),
                 &job(pitch).oracle(input.size()),
             );

@@ -16,8 +16,8 @@ use crate::{
     content::Content,
     device,
     frames::{ARRANGEMENTS, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, assert_same, read},
+    oracle::{SampleKind, pitch_threshold as oracle},
     pitch_threshold_job::{Job, classic, whole},
-    reference::{SampleKind, pitch_threshold as oracle},
 };
 
 /// Jobs that differ in everything on which a difference depends.
@@ -40,6 +40,19 @@ fn jobs(bit_depth: u32) -> Vec<Job> {
             polarity: Polarity::Dark,
             borders: Borders::Inward,
             edge_margin: 1,
+            ignored: vec![vec![1.0, 0.0, 9.0, 1.0, 5.0, 4.0]],
+            ..base.clone()
+        },
+        Job {
+            vectors: vec![[2.35, 0.8], [-1.1, 1.6]],
+            multiples: vec![1, 2],
+            compare: Compare::Minimum,
+            match_center: true,
+            borders: Borders::Inward,
+            ..base.clone()
+        },
+        Job {
+            vectors: vec![[-1.0, 1.25]],
             ignored: vec![vec![1.0, 0.0, 9.0, 1.0, 5.0, 4.0]],
             ..base.clone()
         },

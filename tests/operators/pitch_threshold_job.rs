@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clinspect_core::ClError;
 use clinspect_core::{
     ignored::{Ignored, Polygon},
+    lattice::Lattice,
     region::user_region,
     scales::SCALE_FACTORS,
     variant::PitchThresholdVariant,
@@ -23,7 +24,7 @@ use crate::{
         Arrangement, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, PLAIN, assert_same, our_memory,
         read,
     },
-    reference::{SampleKind, ignore, pitch_threshold as oracle},
+    oracle::{SampleKind, ignore, pitch_threshold as oracle},
 };
 
 /// A variant to force, and whether it reads an image.
@@ -42,6 +43,8 @@ pub const CHOICES: [Choice; 5] = [
 #[derive(Clone, Debug)]
 pub struct Job {
     pub pitch: [f64; 2],
+    /// Of a lattice, instead of the pitches.
+    pub vectors: Vec<[f64; 2]>,
     pub multiples: Vec<u32>,
     pub threshold: f64,
     pub compare: Compare,
@@ -63,6 +66,7 @@ pub struct Job {
 pub fn classic(pitch_x: f64, threshold: f64) -> Job {
     Job {
         pitch: [pitch_x, 0.0],
+        vectors: Vec::new(),
         multiples: vec![1],
         threshold,
         compare: Compare::Average,
@@ -94,6 +98,8 @@ impl Job {
             is_steady: variant == Some(PitchThresholdVariant::Fixed),
             pitch_x: self.pitch[0],
             pitch_y: self.pitch[1],
+            lattice: (!self.vectors.is_empty())
+                .then(|| Lattice::new(&self.vectors).expect("a lattice")),
             multiples: self.multiples.clone(),
             threshold: self.threshold,
             compare: self.compare,
@@ -132,6 +138,7 @@ impl Job {
     /// The settings for the reference.
     pub fn oracle(&self, [width, height]: [usize; 2]) -> oracle::Settings {
         oracle::Settings {
+            vectors: self.vectors.clone(),
             pitch_x: self.pitch[0],
             pitch_y: self.pitch[1],
             multiples: self.multiples.clone(),
@@ -163,6 +170,14 @@ impl Job {
 
     /// True if no pixel can be judged along one of the directions in use; such settings are refused.
     pub fn is_blind(&self, input: &Frame) -> bool {
+        let alone = |v: &[f64; 2]| Self {
+            vectors: vec![*v],
+            ..self.clone()
+        };
+        if !self.vectors.is_empty() {
+            let mut alone = self.vectors.iter().map(alone);
+            return alone.any(|alone| alone.expected(input).judged_pixels == 0);
+        }
         let [x, y] = self.pitch;
         [[x, 0.0], [0.0, y]]
             .into_iter()

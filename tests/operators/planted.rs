@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use clinspect_core::ndrange::NdRange;
-use clinspect_opencl::{Arg, ClContext, Meter, ProgramSource};
+use clinspect_opencl::{Arg, ClContext, Meter, NdRange, ProgramSource};
 
 use crate::device;
 

@@ -15,7 +15,7 @@ use proptest::{
 use crate::{
     content::Content,
     device,
-    flat_field::{self, Wanted},
+    flat_field::{self, CorrectionCase},
     frames::{Arrangement, Frame, Owner, Split, Stride},
     gaussian, histogram_job,
     pitch_threshold_job::{self, Job},
@@ -134,7 +134,7 @@ fn flat_field_random_frame_equals_reference() {
         0_u32..200,
         prop_oneof![Just(0), 1_u32..65_281],
     );
-    let wanted = wanted.prop_map(|(line, has_dark, min_range, target)| Wanted {
+    let wanted = wanted.prop_map(|(line, has_dark, min_range, target)| CorrectionCase {
         line,
         has_dark,
         target,
@@ -156,7 +156,7 @@ fn histogram_random_frame_and_region_equals_reference() {
     let bins = prop::sample::select(vec![2_usize, 16, 128, 256]);
     let values = (frames(FORMATS.clone(), 0), bins, fractions());
     run(200, values, |(input, bins, at)| {
-        let wanted = histogram_job::Wanted {
+        let wanted = histogram_job::CountCase {
             bins,
             bit_depth: 0,
             region: region(input.size(), at),
@@ -200,6 +200,7 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
                 let job = Job {
                     // At least one axis.
                     pitch: [if x + y > 0.0 { x } else { 1.5 }, y],
+                    vectors: Vec::new(),
                     multiples,
                     threshold,
                     compare,
@@ -334,7 +335,7 @@ fn reference_jobs() -> impl Strategy<Value = (reference_job::Job, Vec<[f64; 4]>,
                 normalize,
                 search_range,
                 opening,
-                moved: crate::reference::trained::Motion::shift(moved),
+                moved: crate::oracle::trained::Motion::shift(moved),
                 seed,
                 ..reference_job::PLAIN_JOB
             };

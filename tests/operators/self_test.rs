@@ -1,7 +1,8 @@
 //! The self-test passes on a healthy device, whatever the settings, formats and sizes are.
 
 use clinspect_core::{
-    region::Rect, scales::SCALE_FACTORS, texture::CHANNELS, variant::TextureVariant,
+    lattice::Lattice, region::Rect, scales::SCALE_FACTORS, texture::CHANNELS,
+    variant::TextureVariant,
 };
 use clinspect_opencl::frame::{COLOUR_FORMATS, FLAT_FORMATS, FORMATS, LUMA_FORMATS, layout_of};
 use clinspect_operators::{
@@ -104,6 +105,7 @@ fn comparison(pitch: [f64; 2]) -> PitchThresholdSettings {
         is_steady: false,
         pitch_x: pitch[0],
         pitch_y: pitch[1],
+        lattice: None,
         multiples: vec![1],
         threshold: 20.0,
         compare: Compare::Minimum,
@@ -148,6 +150,18 @@ fn pitch_comparisons_pass() {
                 polarity: Polarity::Dark,
                 threshold: 0.0,
                 ..comparison([6.5, 0.0])
+            },
+            PitchThresholdSettings {
+                lattice: Lattice::new(&[[8.5, 1.25], [-1.5, 8.25]]).ok(),
+                multiples: vec![1, 4],
+                ..plain.clone()
+            },
+            // Vectors that the test frame does not hold.
+            PitchThresholdSettings {
+                lattice: Lattice::new(&[[900.5, -33.0]]).ok(),
+                compare: Compare::Average,
+                contrast: Contrast::Known(9.0),
+                ..plain.clone()
             },
             PitchThresholdSettings {
                 threshold: 255.0,

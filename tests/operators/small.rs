@@ -9,7 +9,7 @@ use gst_video::VideoFormat as Format;
 use crate::{
     content::Content,
     device,
-    flat_field::{self, WANTED, Wanted},
+    flat_field::{self, CorrectionCase, WANTED},
     frames::{ARRANGEMENTS, Arrangement, Frame, PADDED, PLAIN},
     gaussian, histogram_job,
     pitch_threshold_job::{self, Job, classic},
@@ -65,7 +65,7 @@ fn small_flat_field_equals_reference() {
         Format::Gray16Be,
     ] {
         for (n, input) in frames(format, Content::Random).enumerate() {
-            let wanted = Wanted {
+            let wanted = CorrectionCase {
                 line: n % 2 == 0,
                 has_dark: n % 3 == 0,
                 min_range: 130,
@@ -109,7 +109,7 @@ fn small_gaussian_float_is_equal_in_every_variant() {
 #[test]
 fn small_histogram_equals_reference() {
     let Some(device) = device::open() else { return };
-    let few_bins = histogram_job::Wanted {
+    let few_bins = histogram_job::CountCase {
         bins: 32,
         ..histogram_job::ALL
     };
@@ -135,7 +135,7 @@ fn small_histogram_of_a_region_equals_reference() {
     for format in [Format::Rgb, Format::Yuy2, Format::I420, Format::Gray16Le] {
         let input = Frame::showing(format, [67, 7], TIGHT, Content::TwoRandom, 0);
         for region in [[66, 6, 1, 1], [1, 1, 65, 5]] {
-            let wanted = histogram_job::Wanted {
+            let wanted = histogram_job::CountCase {
                 bins: 16,
                 bit_depth: 0,
                 region,

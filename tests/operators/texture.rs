@@ -26,7 +26,7 @@ use crate::{
         ARRANGEMENTS, Arrangement, Frame, OUTPUT_POISON, PADDED, PLAIN, assert_same, our_memory,
         read,
     },
-    reference::{SampleKind, ignore, put, texture as oracle},
+    oracle::{SampleKind, ignore, put, texture as oracle},
 };
 
 const FORMATS: [Format; 5] = [

@@ -16,7 +16,7 @@ use crate::{
         ARRANGEMENTS, Arrangement, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, PADDED, PLAIN,
         assert_same, read,
     },
-    reference::{
+    oracle::{
         SampleKind, Samples,
         unpack::{Bayer, sample},
     },
@@ -29,7 +29,7 @@ const METHODS: [Demosaic; 2] = [Demosaic::Bilinear, Demosaic::Gradient];
 
 /// What is unpacked to what.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct UnpackCase {
     pub encoding: Encoding,
     pub demosaic: Demosaic,
     pub output: Output,
@@ -56,7 +56,7 @@ pub fn bayers() -> impl Iterator<Item = Encoding> {
 }
 
 /// The components of a pixel by the reference.
-fn pixel(wanted: &Wanted, rows: Samples, x: usize, y: usize) -> Vec<u32> {
+fn pixel(wanted: &UnpackCase, rows: Samples, x: usize, y: usize) -> Vec<u32> {
     let values = match wanted.encoding {
         Encoding::Packed(packing) => {
             let first = rows.offset + y * rows.stride;
@@ -98,7 +98,7 @@ fn pixel(wanted: &Wanted, rows: Samples, x: usize, y: usize) -> Vec<u32> {
 /// Unpacks a random frame with every choice, and compares with the reference.
 pub fn check(
     device: &Arc<ClContext>,
-    wanted: &Wanted,
+    wanted: &UnpackCase,
     size @ [width, height]: [usize; 2],
     [from, to]: [Arrangement; 2],
 ) {
@@ -119,7 +119,7 @@ pub fn check(
     let white = Frame::poisoned(format, size, PLAIN, 255);
     expected.set(&components, &white);
     for choice in CHOICES {
-        let Wanted {
+        let UnpackCase {
             encoding,
             demosaic,
             output,
@@ -151,7 +151,7 @@ fn unpack_every_packing_and_size_equals_reference() {
     let mut n = 0;
     for packing in Packing::ALL {
         for output in [Output::Gray8, Output::Gray16Le] {
-            let wanted = Wanted {
+            let wanted = UnpackCase {
                 encoding: Encoding::Packed(packing),
                 demosaic: Demosaic::default(),
                 output,
@@ -171,7 +171,7 @@ fn unpack_every_packing_and_size_equals_reference() {
 fn unpack_bayer_of_every_kind_equals_reference() {
     let Some(device) = device::open() else { return };
     for (n, encoding) in bayers().enumerate() {
-        let wanted = Wanted {
+        let wanted = UnpackCase {
             encoding,
             demosaic: METHODS[n / 2 % 2],
             output: Output::ALL[n % 5],
@@ -195,7 +195,7 @@ fn unpack_of_more_rows_than_the_warm_up_equals_reference() {
         (packed, Output::Gray16Le),
         (bayers().next().expect("Bayer"), Output::Rgb),
     ] {
-        let wanted = Wanted {
+        let wanted = UnpackCase {
             encoding,
             demosaic: Demosaic::Gradient,
             output,
@@ -243,7 +243,7 @@ fn unpack_refuses_what_does_not_fit() {
 fn small_unpacking_equals_reference() {
     let Some(device) = device::open() else { return };
     for (n, packing) in Packing::ALL.into_iter().enumerate() {
-        let wanted = Wanted {
+        let wanted = UnpackCase {
             encoding: Encoding::Packed(packing),
             demosaic: Demosaic::default(),
             output: [Output::Gray8, Output::Gray16Le][n % 2],
@@ -253,7 +253,7 @@ fn small_unpacking_equals_reference() {
         }
     }
     for (n, encoding) in bayers().step_by(7).enumerate() {
-        let wanted = Wanted {
+        let wanted = UnpackCase {
             encoding,
             demosaic: METHODS[n % 2],
             output: Output::ALL[n % 5],

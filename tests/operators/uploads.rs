@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use clinspect_opencl::frame::{ClFrame, Importer, layout_of};
-use clinspect_opencl::{ClContext, Memory, Meter, Taken, Totals};
+use clinspect_opencl::{ClContext, ImportPath, Memory, Meter, Totals};
 use clinspect_operators::{Arithmetic, Gaussian};
 use clinspect_testkit::tools::alone;
 use gst::prelude::*;
@@ -111,7 +111,7 @@ fn frames_of_every_layout_are_exact_when_copied_and_when_pinned() {
                     let frame = &contents[round % 2];
                     write(&mut buffer, &frame.bytes);
                     let on_device = importer.import(&buffer).unwrap();
-                    if on_device.taken() == Taken::ZeroCopy {
+                    if on_device.taken() == ImportPath::ZeroCopy {
                         continue;
                     }
                     assert_on_device(&on_device, frame, &|| {

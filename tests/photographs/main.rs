@@ -11,10 +11,10 @@
 
 mod boards;
 
-use clinspect_testkit::reference;
+use clinspect_testkit::oracle;
 use gst::prelude::*;
 use gstclinspect::results::{DefectResult, HistogramResult, Verdict};
-use reference::{SampleKind, Samples, gaussian::gaussian_integer, histogram::histogram};
+use oracle::{SampleKind, Samples, gaussian::gaussian_integer, histogram::histogram};
 
 /// The photographs; `None` if there are none and none are required.
 fn photographs() -> Option<Vec<std::path::PathBuf>> {

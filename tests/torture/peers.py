@@ -111,7 +111,7 @@ def in_own_network(program):
 
     The sockets get the receive buffers that the package sets.
     """
-    settings = pathlib.Path("packaging/sysctl.conf").read_text(encoding="ascii").splitlines()
+    settings = pathlib.Path("station/packaging/sysctl.conf").read_text(encoding="ascii").splitlines()
     settings = [line.replace(" ", "") for line in settings if line and not line.startswith("#")]
     names = [setting.split("=")[0] for setting in settings]
     before = subprocess.run(["sysctl", *names], check=True, capture_output=True, text=True).stdout.splitlines()

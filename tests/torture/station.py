@@ -13,6 +13,8 @@ from verdicts import give_up
 
 WORK = pathlib.Path(os.environ["CLINSPECT_TORTURE_WORK"])
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
+# Builds the program below TARGET.
+BUILD = ["cargo", "build", "--locked", "--quiet", "--manifest-path", "station/Cargo.toml", "--target-dir", TARGET, "--bins"]
 # Where the page stands, and clients of the page ask.
 HOST = "127.0.0.1"
 

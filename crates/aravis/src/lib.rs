@@ -16,7 +16,7 @@ pub use patient::patient_source;
 
 /// A camera that answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct CameraInfo {
     /// Opens this camera and no other.
     pub id: String,
     /// Its maker.
@@ -35,7 +35,7 @@ pub struct Found {
 ///
 /// # Errors
 /// libaravis is missing; a sentence.
-pub fn cameras() -> Result<Vec<Found>, String> {
+pub fn cameras() -> Result<Vec<CameraInfo>, String> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let library = Library::get()?;
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,12 +44,12 @@ pub fn cameras() -> Result<Vec<Found>, String> {
         (library.update_device_list)();
         (library.get_n_devices)()
     };
-    let mut found: Vec<Found> = (0..count)
+    let mut found: Vec<CameraInfo> = (0..count)
         .filter_map(|index| {
             // SAFETY: the functions take any index. Their texts live until the next update of the list: only this
             // function updates it, and it holds the lock until the texts are copied.
             let of = |function: library::DeviceText| unsafe { text(function(index)) };
-            Some(Found {
+            Some(CameraInfo {
                 id: of(library.get_device_id)?,
                 vendor: of(library.get_device_vendor).unwrap_or_default(),
                 model: of(library.get_device_model).unwrap_or_default(),

@@ -7,83 +7,19 @@
     reason = "a test fails by panicking"
 )]
 
-use std::{
-    fs::{self, File},
-    os::unix::fs::MetadataExt,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
-
 use clinspect_aravis::{Camera, Control, Value, cameras};
-use clinspect_testkit::tools::{exists, skip};
+use clinspect_testkit::camera::{Simulated, inside, network};
 use gst::prelude::*;
 
-const CAMERA: &str = "arv-fake-gv-camera-0.8";
 const NAME: &str = "Aravis-Fake-GV01";
 /// aravis' simulated camera with a black level from 0 to 255.
 const WITH_BLACK_LEVEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/camera.xml");
 
-struct Simulated(
-    Child,
-    #[expect(dead_code, reason = "the lock ends with the camera")] File,
-);
-
-impl Simulated {
-    /// `None`, with a reason, if a program is missing. One at a time on this machine.
-    fn start(arguments: &[&str]) -> Option<Self> {
-        for tool in [CAMERA, "capsh"] {
-            if !exists(tool) {
-                skip(&format!("{tool} is not installed"));
-                return None;
-            }
-        }
-        let lock = File::create(std::env::temp_dir().join("clinspect-camera.lock")).unwrap();
-        lock.lock().unwrap();
-        let process = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", CAMERA, "-i", "127.0.0.1"])
-            .args(arguments)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        std::thread::sleep(Duration::from_millis(300));
-        Some(Self(process.unwrap(), lock))
-    }
-}
-
-impl Drop for Simulated {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Runs an ignored test of this file in a process that aravis lets see the loopback: it uses raw sockets if it may, and raw
-/// sockets see no loopback traffic.
-fn inside(test: &str) {
-    let this = std::env::current_exe().unwrap();
-    let line = format!(
-        "exec {} --ignored --exact {test} --nocapture",
-        this.display()
-    );
-    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    let mut command = if is_root {
-        let mut command = Command::new("capsh");
-        command.args(["--drop=cap_net_raw", "--"]);
-        command
-    } else {
-        Command::new("sh")
-    };
-    let done = command.args(["-c", &line]).output().unwrap();
-    let text = String::from_utf8_lossy(&done.stdout);
-    let errors = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{text}{errors}");
-    assert!(text.contains("1 passed"), "{text}");
-}
-
 #[test]
 fn the_camera_is_found_and_its_controls_are_read_and_set() {
-    if let Some(_camera) = Simulated::start(&["-g", WITH_BLACK_LEVEL]) {
-        inside("inside_controls");
+    if let Some(_network) = network() {
+        let _camera = Simulated::start(&["-g", WITH_BLACK_LEVEL]);
+        inside("inside_controls", &[]);
     }
 }
 
@@ -118,8 +54,9 @@ fn inside_controls() {
 
 #[test]
 fn a_control_that_the_camera_lacks_is_told() {
-    if let Some(_camera) = Simulated::start(&[]) {
-        inside("inside_without_black_level");
+    if let Some(_network) = network() {
+        let _camera = Simulated::start(&[]);
+        inside("inside_without_black_level", &[]);
     }
 }
 
@@ -135,8 +72,9 @@ fn inside_without_black_level() {
 
 #[test]
 fn the_camera_of_an_element_is_set_before_frames_flow() {
-    if let Some(_camera) = Simulated::start(&["-g", WITH_BLACK_LEVEL]) {
-        inside("inside_element");
+    if let Some(_network) = network() {
+        let _camera = Simulated::start(&["-g", WITH_BLACK_LEVEL]);
+        inside("inside_element", &[]);
     }
 }
 

@@ -76,25 +76,28 @@ pub struct Run {
 
 const _: () = assert!(size_of::<Run>() == 16);
 
-/// The differences of one run's pixels, in 1/512 grey level.
+/// The differences of one run's pixels, in 1/512 grey level, or, if `is_fine` is 1, in 1/131072.
 ///
-/// Shared with kernels; twin: `run_difference_t` of `pitch_threshold_mask.cl`.
+/// Shared with kernels; twin: `run_difference_t` of `mask_expand.cl`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct RunDifference {
     /// Sum over the run.
     pub sum: i64,
     /// The difference of largest magnitude, the leftmost of equal ones.
-    pub peak: i32,
+    pub peak: i64,
     /// Bit 0: a pixel is brighter; bit 1: a pixel is darker; bit 2: a pixel does not differ; bit 3: the
     /// pattern is missing at a pixel. Bit 8 + k: k is the finest level that marks a pixel.
     pub signs: u32,
+    /// 1 or 0: the unit.
+    pub is_fine: u32,
 }
 
-const _: () = assert!(size_of::<RunDifference>() == 16);
+const _: () = assert!(size_of::<RunDifference>() == 24);
 
 impl RunDifference {
-    /// The differences of this run and of `next`, which lies to the right in the same row.
+    /// The differences of this run and of `next`, which lies to the right in the same row and has the same unit, unless
+    /// this run is the default.
     #[must_use]
     pub fn joined(self, next: &Self) -> Self {
         let is_larger = next.peak.unsigned_abs() > self.peak.unsigned_abs();
@@ -102,6 +105,7 @@ impl RunDifference {
             sum: self.sum + next.sum,
             peak: if is_larger { next.peak } else { self.peak },
             signs: self.signs | next.signs,
+            is_fine: self.is_fine | next.is_fine,
         }
     }
 }

@@ -152,28 +152,47 @@ impl Learner {
     }
 }
 
-/// The lowest multiple of `step` above 0 at which `passes` is true, or `most` if it is true at none below. It is true at
-/// `most` and above, and false at all multiples below the first at which it is true.
-///
-/// # Errors
-/// The error of `passes`.
-pub fn lowest_passing<E>(
+/// The search for the lowest multiple of `step` above 0 at which a frame passes, or `most` if it passes at none below. The frame
+/// passes at `most` and above, and fails at all multiples below the first at which it passes.
+#[derive(Debug, Clone)]
+pub struct Search {
     step: f64,
     most: f64,
-    mut passes: impl FnMut(f64) -> Result<bool, E>,
-) -> Result<f64, E> {
-    let steps = (most / step).ceil().min(f64::from(u32::MAX)) as u64;
-    // Fails at `below`, passes at `at`.
-    let (mut below, mut at) = (0, steps);
-    while at - below > 1 {
-        let middle = below + (at - below) / 2;
-        if passes(middle as f64 * step)? {
-            at = middle;
-        } else {
-            below = middle;
+    /// In steps: fails at the first one, passes at the second one.
+    between: [u64; 2],
+}
+
+impl Search {
+    /// Nothing was tried yet.
+    pub fn new(step: f64, most: f64) -> Self {
+        let steps = (most / step).ceil().min(f64::from(u32::MAX)) as u64;
+        Self {
+            step,
+            most,
+            between: [0, steps],
         }
     }
-    Ok((at as f64 * step).min(most))
+
+    fn middle(&self) -> u64 {
+        let [below, at] = self.between;
+        below + (at - below) / 2
+    }
+
+    /// The limit to try next; `None` if the lowest one is known.
+    pub fn next(&self) -> Option<f64> {
+        let [below, at] = self.between;
+        (at - below > 1).then(|| self.middle() as f64 * self.step)
+    }
+
+    /// The frame passes, or fails, at [`Self::next`].
+    pub fn tell(&mut self, passes: bool) {
+        self.between[usize::from(passes)] = self.middle();
+    }
+
+    /// The lowest limit at which the frame passes as far as is known.
+    pub fn lowest(&self) -> f64 {
+        (self.between[1] as f64 * self.step).min(self.most)
+    }
 }
 
 #[cfg(test)]
@@ -287,15 +306,17 @@ mod tests {
     fn lowest_passing_limit_is_found_in_few_trials() {
         for lowest in [0.25, 0.5, 17.0, 100.0, 254.75, 255.0] {
             let mut trials = 0;
-            let found = lowest_passing(0.25, 255.0, |limit| {
+            let mut search = Search::new(0.25, 255.0);
+            while let Some(limit) = search.next() {
                 trials += 1;
-                Ok::<_, ()>(limit >= lowest)
-            });
-            assert_eq!(found, Ok(lowest));
+                search.tell(limit >= lowest);
+            }
+            assert_eq!(search.lowest(), lowest);
             assert!(trials <= 10, "{trials}");
         }
-        assert_eq!(lowest_passing(0.25, 0.1, |_| Err(())), Ok(0.1));
-        assert_eq!(lowest_passing(0.25, 9.0, |_| Err(3)), Err(3));
-        assert_eq!(lowest_passing(0.25, 0.0, |_| Err(3)), Ok(0.0));
+        for most in [0.1, 0.0] {
+            let search = Search::new(0.25, most);
+            assert_eq!((search.next(), search.lowest()), (None, most));
+        }
     }
 }

@@ -1,10 +1,8 @@
-//! Distances and thresholds of the pitch comparison, and the pixels that it can judge.
+//! Distances and thresholds of the pitch comparison.
 //!
 //! # Source
 //! docs/semantics.md, "Pitch comparison and threshold"; `P`, `F`, `A`, `u`, `P2`, `F2` and `θ` are
 //! defined there.
-
-use super::region::Rect;
 
 /// Axis of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,46 +59,6 @@ impl Comparison {
     pub fn margin(&self) -> usize {
         self.whole as usize + usize::from(self.fraction > 0)
     }
-
-    /// The same for a neighbour at twice the distance.
-    pub fn margin2(&self) -> usize {
-        self.whole2 as usize + usize::from(self.fraction2 > 0)
-    }
-
-    /// The pixels of a `width` × `height` frame that this comparison judges, as rectangles without
-    /// common pixels: those with both neighbours, then, unless `inward` is `None`, those that lack the
-    /// left (upper) or the right (lower) neighbour and are at least `inward` pixels away from that edge.
-    /// Rectangles may be empty.
-    pub fn judged(&self, width: usize, height: usize, inward: Option<usize>) -> [Rect; 3] {
-        let n = match self.axis {
-            Axis::X => width,
-            Axis::Y => height,
-        };
-        let (margin, margin2) = (self.margin().min(n), self.margin2().min(n));
-        let left = margin.min(n - margin2);
-        let right = (n - margin).max(margin2);
-        let sides = match inward {
-            Some(edge) => [
-                (edge.min(left), left),
-                (right, n.saturating_sub(edge).max(right)),
-            ],
-            None => [(0, 0); 2],
-        };
-        [(margin, (n - margin).max(margin)), sides[0], sides[1]].map(|(from, to)| match self.axis {
-            Axis::X => Rect {
-                x0: from,
-                y0: 0,
-                x1: to,
-                y1: height,
-            },
-            Axis::Y => Rect {
-                x0: 0,
-                y0: from,
-                x1: width,
-                y1: to,
-            },
-        })
-    }
 }
 
 /// The threshold in 1/256 grey levels (`θ`); `threshold` is at least 0.
@@ -125,31 +83,6 @@ mod tests {
     fn comparison_whole_pitch_reads_no_further_tap() {
         let c = Comparison::new(Axis::X, 5.0, 2).expect("comparison");
         assert_eq!((c.whole, c.fraction, c.blur, c.margin()), (10, 0, 0, 10));
-        let [judged, left, right] = c.judged(21, 4, None);
-        assert_eq!((judged.x0, judged.x1, judged.y1), (10, 11, 4));
-        assert!(left.is_empty() && right.is_empty());
-        assert!(c.judged(20, 4, None)[0].is_empty());
-    }
-
-    #[test]
-    fn comparison_inward_judges_the_whole_axis_from_three_distances_and_a_pixel() {
-        for (pitch, multiple) in [(5.0, 1), (5.0, 4), (7.35, 1), (9.5, 3), (1.002, 1)] {
-            let c = Comparison::new(Axis::Y, pitch, multiple).expect("comparison");
-            let whole = c.margin() + c.margin2();
-            for n in 0..2 * whole {
-                let judged: usize = (c.judged(3, n, Some(0)).iter()).map(Rect::height).sum();
-                if n >= whole {
-                    assert_eq!(judged, n, "{c:?} of {n}");
-                } else {
-                    assert!(judged < n || n == 0, "{c:?} of {n}");
-                }
-                // Two pixels at each edge, of those that are not judged with both neighbours.
-                let edge: usize = (c.judged(3, n, Some(2)).iter()).map(Rect::height).sum();
-                if n >= whole {
-                    assert_eq!(edge, n - 2 * c.margin().min(2), "{c:?} of {n}");
-                }
-            }
-        }
     }
 
     #[test]

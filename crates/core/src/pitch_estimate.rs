@@ -35,8 +35,10 @@ mod refine;
 mod search;
 mod tracker;
 
+pub(crate) use tracker::{AGREEING_OF_CHANGE, AGREEING_OF_PITCH, LOST_AFTER, MOVE_AFTER, MOVE_PX};
 pub use tracker::{LARGEST_TOLERANCE, PitchChange, PitchTracker};
 
+pub(crate) use correlation::transform_length;
 use correlation::{Correlator, Overlaps};
 use prepare::Prepared;
 use refine::Comb;

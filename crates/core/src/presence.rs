@@ -226,11 +226,6 @@ impl TileSum {
     }
 }
 
-/// A minimum contrast in 1/16 grey level (`c`); `min_contrast` is in grey levels of 8 bits.
-pub fn contrast_q4(min_contrast: f64) -> u32 {
-    (16.0 * min_contrast).round().clamp(0.0, f64::from(1 << 20)) as u32
-}
-
 /// Sums over pairs of a sample `a` of a tile and its neighbour `b` one pitch away, both times 256.
 /// Twin: `pair_sums_t`.
 #[repr(C)]
@@ -312,8 +307,8 @@ mod tests {
             s1: 128 * 210,
             s2: 128 * (100 * 100 + 110 * 110),
         };
-        assert!(!sum.is_missing(256, contrast_q4(5.0)));
-        assert!(sum.is_missing(256, contrast_q4(5.0) + 1));
+        assert!(!sum.is_missing(256, 16 * 5));
+        assert!(sum.is_missing(256, 16 * 5 + 1));
         assert!(!sum.is_missing(256, 0));
         let flat = TileSum {
             s1: 2560,
@@ -342,8 +337,8 @@ mod tests {
         wide[2].s2 += 128 * 4;
         assert_eq!(tiles.median_deviation(&wide), 2.0);
         // Deviations 0, 3 and 2: the tiles with less than 2 and with less than 2 1/16.
-        assert_eq!(tiles.mean_level(&wide, contrast_q4(2.0)), Some(11.0));
-        assert_eq!(tiles.mean_level(&wide, contrast_q4(2.0) + 1), Some(10.0));
+        assert_eq!(tiles.mean_level(&wide, 16 * 2), Some(11.0));
+        assert_eq!(tiles.mean_level(&wide, 16 * 2 + 1), Some(10.0));
     }
 
     #[test]

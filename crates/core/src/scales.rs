@@ -14,8 +14,8 @@ use super::{
 pub const MAX_SCALES: usize = 4;
 /// Thresholds of the levels as parts of the threshold, unless the user sets others.
 pub const SCALE_FACTORS: [f64; MAX_SCALES] = [0.6, 0.3, 0.15, 0.08];
-/// Most rows of blocks that a work-item of a GPU judges; the kernels' MOST_SET_ROWS.
-const MOST_SET_ROWS: usize = 8;
+/// Most rows of blocks that a work-item of a GPU judges.
+pub(crate) const MOST_SET_ROWS: usize = 8;
 /// Judged blocks from which on work-items are enough to fill a GPU.
 const MANY_BLOCKS: usize = 1 << 18;
 /// Elements to which rows of a level are padded.

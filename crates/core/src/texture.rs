@@ -5,7 +5,10 @@
 
 use std::ops::Range;
 
-use super::window::{Reach, Window};
+use super::{
+    sight::{Sight, reach_of_contrast},
+    window::{Reach, Window},
+};
 
 /// Number of channels.
 pub const CHANNELS: usize = 6;
@@ -24,7 +27,7 @@ pub const LIMITS: usize = CHANNELS + 1;
 pub const FLATNESS_NAME: &str = "flatness";
 /// A tile's flatness times its contrast.
 pub const FLATNESS: f64 = 255.0;
-/// Pixels of the channels' windows. Twin: `WINDOW_PIXELS` in `kernels/texture.cl`.
+/// Pixels of the channels' windows.
 pub const WINDOW_PIXELS: [u32; CHANNELS] = [1, 16, 81, 1089, 1, 100];
 /// The channels from this one on are of the mean over one repeat, the others of the residual.
 pub const FIRST_OF_MEAN: usize = 4;
@@ -79,6 +82,39 @@ impl Repeat {
     pub fn margin(&self) -> usize {
         (self.pitch >> 4) as usize + usize::from(self.pitch & 15 > 0)
     }
+}
+
+/// What thresholds in 1/256 see under the noise of tiles, in 1/16: the channel that sees best, and the grey levels of a
+/// sample of `depth` bits that it marks in the median tile, if they fill its window. `noise` is that of the residual and
+/// that of the mean over one repeat. `None` without a tile.
+pub fn sight(
+    thresholds: &[u32; CHANNELS],
+    noise: [Vec<u32>; 2],
+    contrast: Option<f64>,
+    depth: u32,
+) -> Option<Sight> {
+    let [residual, mean] = noise.map(|mut noise| {
+        let middle = noise.len().checked_sub(1)? / 2;
+        let (_, &mut median, _) = noise.select_nth_unstable(middle);
+        Some(f64::from(median))
+    });
+    let (residual, mean) = (residual?, mean?);
+    let levels = f64::from(1_u32 << depth.saturating_sub(8));
+    let reach = reach_of_contrast(contrast, depth);
+    let channels = CHANNEL_NAMES.iter().zip(thresholds).enumerate();
+    Sight::best(channels.map(|(at, (&name, &threshold))| {
+        // A residual has 16 units per grey level, the mean 64.
+        let unit = if at < FIRST_OF_MEAN {
+            residual / 256.0
+        } else {
+            mean / 1024.0
+        };
+        Sight {
+            name: name.into(),
+            limit: f64::from(threshold) / 256.0 * unit * levels,
+            reach,
+        }
+    }))
 }
 
 /// The tiles whose noise a pixel is compared with.

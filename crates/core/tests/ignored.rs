@@ -13,7 +13,7 @@ use clinspect_core::{
     ignored::{Bitmap, Ignored, Polygon},
     region::{Rect, union_of},
 };
-use clinspect_testkit::reference::{ignore::ignored, pitch_threshold::pack};
+use clinspect_testkit::oracle::{ignore::ignored, pitch_threshold::pack};
 use proptest::prelude::*;
 
 fn of_polygons(width: usize, polygons: &[Vec<f64>]) -> Ignored {

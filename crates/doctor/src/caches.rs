@@ -17,8 +17,6 @@ use crate::{
     report::{Report, Section},
 };
 
-/// Part of the name of PoCL's platform.
-const POCL: &str = "Portable Computing Language";
 /// The beginning of the name of the platform of NVIDIA's driver.
 const NVIDIA: &str = "NVIDIA CUDA";
 /// Length of the file that is written to see whether there is room.
@@ -38,21 +36,20 @@ struct Folder {
     free: Option<u64>,
 }
 
-/// Adds the section.
-pub fn examine(report: &mut Report, devices: &[Device]) {
+/// Adds the section. `removed`: what was wrong in PoCL's cache before the first probe.
+pub fn examine(report: &mut Report, devices: &[Device], removed: Option<String>) {
     let mut section = Section::new("caches", "Caches of compiled kernels");
+    if let Some(removed) = removed {
+        section.note(removed);
+    }
     let mut folders = Vec::new();
     own(&mut section, &mut folders);
-    let uses = |platform: &str| {
-        devices
-            .iter()
-            .any(|device| device.platform.contains(platform))
-    };
     // Without a cache PoCL has no device.
-    if uses(POCL) || devices.is_empty() {
+    if devices.is_empty() || devices.iter().any(Device::is_pocl) {
         pocl(&mut section, &mut folders);
     }
-    if uses(NVIDIA) {
+    let is_nvidia = |device: &Device| device.platform.contains(NVIDIA);
+    if devices.iter().any(is_nvidia) {
         nvidia(&mut section, &mut folders);
     }
     section.set_data(&folders);

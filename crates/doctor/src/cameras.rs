@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     child,
-    gstreamer::Found,
+    gstreamer::GStreamerState,
     probe::Probe,
     report::{Report, Section},
 };
@@ -58,7 +58,7 @@ pub fn probe() -> Result<Vec<Camera>, String> {
 }
 
 /// Adds the section.
-pub fn examine(report: &mut Report, limit: Duration, found: &Found) -> Cameras {
+pub fn examine(report: &mut Report, limit: Duration, found: &GStreamerState) -> Cameras {
     let mut section = Section::new("cameras", "Cameras that answer");
     let mut cameras = match Probe::Cameras.ask::<Vec<Camera>>(limit, &[]) {
         Ok(cameras) => cameras,

@@ -32,6 +32,32 @@ pub struct Device {
     largest_allocation: u64,
 }
 
+/// Part of the name of PoCL's platform.
+const POCL: &str = "Portable Computing Language";
+
+impl Device {
+    /// What to do about a device on which an element fails; `all` are the devices of the PC.
+    pub fn advice(&self, all: &[Self]) -> String {
+        let update = format!("update the driver ({})", self.platform);
+        let others = || all.iter().filter(|other| other.selector != self.selector);
+        let instead = others().find(|other| other.is_cpu);
+        match instead.or_else(|| others().next()) {
+            Some(Self { selector, name, .. }) => {
+                // The first CPU needs no number.
+                let selector = selector.strip_suffix(":0").unwrap_or(selector);
+                format!("{update}, or set device={selector} to use {name}")
+            }
+            None if self.is_cpu => update,
+            None => format!("{update}, or install pocl-opencl-icd and set device=cpu"),
+        }
+    }
+
+    /// Whether it is a device of PoCL, which keeps compiled kernels in a folder.
+    pub fn is_pocl(&self) -> bool {
+        self.platform.contains(POCL)
+    }
+}
+
 /// The devices of all drivers.
 ///
 /// # Errors
@@ -154,4 +180,45 @@ fn choose<'a>(selector: &str, devices: &'a [Device]) -> Option<&'a Device> {
 fn listed(devices: &[Device]) -> String {
     let selectors: Vec<&str> = devices.iter().map(|device| &*device.selector).collect();
     selectors.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(selector: &str, name: &str) -> Device {
+        Device {
+            selector: selector.into(),
+            name: name.into(),
+            platform: "Vendor's OpenCL".into(),
+            platform_version: String::new(),
+            driver_version: String::new(),
+            version: String::new(),
+            is_gpu: selector.starts_with("gpu"),
+            is_cpu: selector.starts_with("cpu"),
+            compute_units: 4,
+            largest_allocation: 1 << 30,
+        }
+    }
+
+    #[test]
+    fn advice_names_a_device_that_can_be_set_instead() {
+        let (gpu, other) = (device("gpu:0", "a GPU"), device("gpu:1", "a second GPU"));
+        let (cpu, slow) = (device("cpu:0", "a CPU"), device("cpu:1", "a slow CPU"));
+        let all = [gpu.clone(), other.clone(), cpu.clone(), slow];
+        let update = "update the driver (Vendor's OpenCL)";
+        for (failing, all, instead) in [
+            (&gpu, &all[..], ", or set device=cpu to use a CPU"),
+            (&cpu, &all[..], ", or set device=cpu:1 to use a slow CPU"),
+            (&gpu, &all[..2], ", or set device=gpu:1 to use a second GPU"),
+            (
+                &gpu,
+                &all[..1],
+                ", or install pocl-opencl-icd and set device=cpu",
+            ),
+            (&cpu, &all[2..3], ""),
+        ] {
+            assert_eq!(failing.advice(all), format!("{update}{instead}"));
+        }
+    }
 }

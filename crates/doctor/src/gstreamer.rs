@@ -67,7 +67,7 @@ const FORGET: &str = "rm -f ~/.cache/gstreamer-1.0/registry.*.bin";
 
 /// What the child process finds.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Found {
+pub struct GStreamerState {
     version: String,
     plugins: BTreeMap<String, Plugin>,
     /// Elements that GStreamer can make.
@@ -82,7 +82,7 @@ struct Plugin {
     file: String,
 }
 
-impl Found {
+impl GStreamerState {
     /// Whether GStreamer can make this element.
     pub fn has(&self, element: &str) -> bool {
         self.elements.contains(element)
@@ -90,7 +90,7 @@ impl Found {
 }
 
 /// Asks GStreamer, as a pipeline would.
-pub fn probe() -> Found {
+pub fn probe() -> GStreamerState {
     let registry = gst::Registry::get();
     let own = OWN.iter().map(|(plugin, ..)| *plugin);
     let names = own.chain(SOURCES.iter().map(|(plugin, ..)| *plugin));
@@ -124,7 +124,7 @@ pub fn probe() -> Found {
             )
         });
     let (major, minor, micro, _) = gst::version();
-    Found {
+    GStreamerState {
         version: format!("{major}.{minor}.{micro}"),
         plugins: found.collect(),
         elements: elements.filter(loads).map(ToString::to_string).collect(),
@@ -133,9 +133,9 @@ pub fn probe() -> Found {
 }
 
 /// Adds the section; the result says which elements there are.
-pub fn examine(report: &mut Report, limit: Duration) -> Found {
+pub fn examine(report: &mut Report, limit: Duration) -> GStreamerState {
     let mut section = Section::new("gstreamer", "GStreamer");
-    let found = match Probe::Gstreamer.ask::<Found>(limit, &[]) {
+    let found = match Probe::Gstreamer.ask::<GStreamerState>(limit, &[]) {
         Ok(found) => {
             judge(&mut section, &found);
             section.set_data(&found);
@@ -148,7 +148,7 @@ pub fn examine(report: &mut Report, limit: Duration) -> Found {
                     "find the plugin at fault with gst-inspect-1.0; then remove it, and {FORGET}"
                 ),
             );
-            Found::default()
+            GStreamerState::default()
         }
     };
     for variable in FOLDERS.iter().filter_map(|pair| {
@@ -169,7 +169,7 @@ pub fn examine(report: &mut Report, limit: Duration) -> Found {
     found
 }
 
-fn judge(section: &mut Section, found: &Found) {
+fn judge(section: &mut Section, found: &GStreamerState) {
     section.ok(format!("GStreamer {}", found.version));
     for (plugin, package, elements) in OWN {
         let missing: Vec<&str> = elements.iter().copied().filter(|e| !found.has(e)).collect();

@@ -67,6 +67,8 @@ fn main() -> ExitCode {
 
 fn examine(args: &Args, report: &mut Report) {
     let limit = Duration::from_secs(args.limit);
+    // Before a probe loads a damaged kernel. An error comes again.
+    let removed = clinspect_opencl::check_pocl_cache().ok().flatten();
     let elements = gstreamer::examine(report, limit);
     let drivers = drivers::examine(report, limit);
     let devices = devices::examine(report, limit, &drivers, args.device.as_deref());
@@ -75,7 +77,7 @@ fn examine(args: &Args, report: &mut Report) {
         speed::examine(report, limit, &usable);
     }
     // The probes made the folders that were missing.
-    caches::examine(report, &devices);
+    caches::examine(report, &devices, removed);
     rights::examine(report);
     let cameras = cameras::examine(report, limit, &elements);
     network::examine(report, cameras);

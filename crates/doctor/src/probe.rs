@@ -8,10 +8,15 @@ use std::{
     time::Duration,
 };
 
+use clinspect_opencl::pocl_cache_folder;
 use nix::sys::signal::{Signal, raise};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{cameras, child, devices, gstreamer, self_test, speed};
+use crate::{
+    cameras, child,
+    devices::{self, Device},
+    gstreamer, self_test, speed,
+};
 
 /// Begins the line with the answer: drivers may print lines of their own.
 const ANSWER: &str = "clinspect-doctor answers: ";
@@ -88,6 +93,25 @@ impl Probe {
         match serde_json::from_str::<Result<T, String>>(answer) {
             Ok(answer) => answer.map_err(Trouble::Fails),
             Err(_) => Err(Trouble::Dies("the process ended without an answer".into())),
+        }
+    }
+
+    /// Asks what a device does. A process that dies or fails may have loaded damaged kernels from PoCL's cache, which
+    /// the next process removes. So it is asked once more on a device of PoCL, and an answer comes with a sentence.
+    pub fn ask_device<T: DeserializeOwned>(
+        &self,
+        limit: Duration,
+        device: &Device,
+    ) -> Result<(T, Option<String>), Trouble> {
+        match self.ask(limit, &[]) {
+            Err(Trouble::Dies(first) | Trouble::Fails(first)) if device.is_pocl() => {
+                let sentence = format!(
+                    "{first}. With newly compiled kernels it works: those in PoCL's cache {} were damaged, and were removed",
+                    pocl_cache_folder().display()
+                );
+                Ok((self.ask(limit, &[])?, Some(sentence)))
+            }
+            answer => Ok((answer?, None)),
         }
     }
 }

@@ -7,19 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     devices::Device,
-    gstreamer::Found,
+    gstreamer::GStreamerState,
     pipeline,
     probe::{Probe, Trouble},
     report::{Report, Section},
 };
 
 /// The operators: an element with settings that need all of its kernels.
-pub const OPERATORS: [&str; 7] = [
+pub const OPERATORS: [&str; 8] = [
     "clflatfield",
     "clgaussian",
     "clhistogram",
     "clpitchthreshold",
     "clpitchthreshold scales=4",
+    "clpitchthreshold lattice=<8.5,1.25,-1.5,8.25>",
     "clreference",
     "cltexture",
 ];
@@ -92,13 +93,13 @@ pub fn examine(
     report: &mut Report,
     limit: Duration,
     devices: &[Device],
-    found: &Found,
+    found: &GStreamerState,
 ) -> Vec<Device> {
     let mut section = Section::new("self-test", "Self-test of the operators");
     let mut results = Vec::new();
     let mut usable = Vec::new();
     for device in devices {
-        let tested = test(&mut section, device, limit, found);
+        let tested = test(&mut section, device, limit, (found, devices));
         if tested
             .iter()
             .all(|one| matches!(one.state, "passed" | "no-self-test"))
@@ -115,8 +116,13 @@ pub fn examine(
     usable
 }
 
-/// Tests all operators on a device.
-fn test(section: &mut Section, device: &Device, limit: Duration, found: &Found) -> Vec<Tested> {
+/// Tests all operators on a device, which is one of `all`.
+fn test(
+    section: &mut Section,
+    device: &Device,
+    limit: Duration,
+    (found, all): (&GStreamerState, &[Device]),
+) -> Vec<Tested> {
     let Device { selector, name, .. } = device;
     let mut results: Vec<Tested> = Vec::new();
     let mut has_hung = false;
@@ -134,9 +140,9 @@ fn test(section: &mut Section, device: &Device, limit: Duration, found: &Found) 
                 device: selector.clone(),
                 operator: number,
             };
-            let answer = probe.ask::<Passed>(limit, &[]);
+            let answer = probe.ask_device::<Passed>(limit, device);
             tested.state = match &answer {
-                Ok(passed) if passed.has_self_test => "passed",
+                Ok((passed, _)) if passed.has_self_test => "passed",
                 Ok(_) => "no-self-test",
                 Err(Trouble::Fails(_)) => "failed",
                 Err(Trouble::Dies(_)) => "dies",
@@ -145,7 +151,12 @@ fn test(section: &mut Section, device: &Device, limit: Duration, found: &Found) 
             // The next operators would take as long.
             has_hung = tested.state == "hangs";
             match answer {
-                Ok(passed) => tested.seconds = Some(passed.seconds),
+                Ok((passed, mended)) => {
+                    tested.seconds = Some(passed.seconds);
+                    if let Some(mended) = mended {
+                        section.note(format!("{operator} on {selector} ({name}): {mended}"));
+                    }
+                }
                 Err(trouble) => {
                     let verb = match trouble {
                         Trouble::Hangs(_) => "the driver hangs",
@@ -154,10 +165,7 @@ fn test(section: &mut Section, device: &Device, limit: Duration, found: &Found) 
                     };
                     section.fault(
                         format!("{operator} on {selector} ({name}): {verb}: {trouble}"),
-                        format!(
-                            "update the driver ({}), or set device to another device",
-                            device.platform
-                        ),
+                        device.advice(all),
                     );
                     tested.error = Some(trouble.to_string());
                 }

@@ -161,17 +161,22 @@ pub fn probe(device: &str, size: [u32; 2]) -> Result<Measured, String> {
 pub fn examine(report: &mut Report, limit: Duration, devices: &[Device]) {
     let mut section = Section::new("speed", "Frames a second of clgaussian ! clpitchthreshold");
     let mut speeds = Vec::new();
-    for Device { selector, name, .. } in devices {
+    for device in devices {
+        let Device { selector, name, .. } = device;
         for (size, words) in SIZES {
             let probe = Probe::Speed {
                 device: selector.clone(),
                 size,
             };
-            match probe.ask::<Measured>(limit, &[]) {
-                Ok(Measured {
-                    frames_per_second,
-                    not_judged,
-                }) => {
+            match probe.ask_device(limit, device) {
+                Ok((measured, mended)) => {
+                    let Measured {
+                        frames_per_second,
+                        not_judged,
+                    } = measured;
+                    if let Some(mended) = mended {
+                        section.note(format!("{words} on {selector} ({name}): {mended}"));
+                    }
                     section.ok(format!(
                         "{selector}: {}",
                         in_words(frames_per_second, words)
@@ -191,7 +196,7 @@ pub fn examine(report: &mut Report, limit: Duration, devices: &[Device]) {
                 }
                 Err(trouble) => section.fault(
                     format!("{words} on {selector} ({name}): no measurement: {trouble}"),
-                    "update the driver, or set device to another device",
+                    device.advice(devices),
                 ),
             }
         }

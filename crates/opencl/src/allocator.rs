@@ -36,6 +36,7 @@ mod imp {
     pub struct ClAllocator {
         pub(super) source: OnceLock<(Arc<ClContext>, Arc<Meter>)>,
         pub(super) failure: Lock<Option<ClError>>,
+        pub(super) tell_refusal: OnceLock<Box<dyn Fn(ClError) + Send + Sync>>,
     }
 
     #[glib::object_subclass]
@@ -79,7 +80,10 @@ mod imp {
                 Ok(buffer) => buffer,
                 Err(error) => {
                     gst::error!(CAT, imp = self, "cannot allocate {total} bytes: {error}");
-                    self.obj().keep_failure(error);
+                    match self.tell_refusal.get() {
+                        Some(tell) => tell(error),
+                        None => self.obj().keep_failure(error),
+                    }
                     return std::ptr::null_mut();
                 }
             };
@@ -152,6 +156,19 @@ impl ClAllocator {
         let allocator: Self = glib::Object::new();
         // A new object's cell is empty.
         let _ = allocator.imp().source.set((context.clone(), meter.clone()));
+        allocator
+    }
+
+    /// The same for elements upstream, which say of memory that is refused only that their stream has an error: `tell` gets
+    /// each refusal, in the thread that asked for the memory.
+    pub fn for_upstream(
+        context: &Arc<ClContext>,
+        meter: &Arc<Meter>,
+        tell: impl Fn(ClError) + Send + Sync + 'static,
+    ) -> Self {
+        let allocator = Self::new(context, meter);
+        // A new object's cell is empty.
+        let _ = allocator.imp().tell_refusal.set(Box::new(tell));
         allocator
     }
 

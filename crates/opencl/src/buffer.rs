@@ -87,36 +87,31 @@ impl ClBuffer {
     /// # Errors
     /// The failure of that unmap.
     pub fn check(&self) -> Result<(), ClError> {
-        if !self.state.is_broken() {
-            return Ok(());
-        }
-        let mut ordered = self.context.order().lock();
-        self.state.get(&mut ordered.key).contents().map(drop)
+        self.state.check()
     }
 
     /// Declares the contents undefined: the next write map need not preserve them. Returns the failure of the command that
     /// wrote them.
     pub fn mark_undefined(&self) -> Option<ClError> {
-        if self.context.info().fails_whole() {
+        if self.context.commands().fails_whole() {
             // The failure ends the context, which every later command tells.
             self.state.recycle();
             return None;
         }
         let mut ordered = self.context.order().lock();
-        self.state.get(&mut ordered.key).set_undefined()
+        self.state.set_undefined(&mut ordered.key)
     }
 
     /// Sets the command that wrote the contents, after all that used them.
     pub(super) fn set_writer(&self, event: &Arc<Event>) {
         let mut ordered = self.context.order().lock();
-        self.state.get(&mut ordered.key).set_writer(event.clone());
+        self.state.set_writer(&mut ordered.key, event.clone());
     }
 
     /// Later readers wait for `event`, whose command wrote the part that they read.
     pub(super) fn set_part_writer(&self, event: &Arc<Event>) {
         let mut ordered = self.context.order().lock();
-        let state = self.state.get(&mut ordered.key);
-        state.set_part_writer(event.clone());
+        self.state.set_part_writer(&mut ordered.key, event.clone());
     }
 
     /// Maps the whole buffer, and waits until the host may use it; every map needs an [`Self::unmap`].
@@ -162,12 +157,11 @@ impl ClBuffer {
     pub fn zero(&self, subject: &str) -> Result<(), ClError> {
         let zeroed = {
             let mut ordered = self.context.order().lock();
-            let state = self.state.get(&mut ordered.key);
-            let before = unended_elsewhere(state.contents()?, self.context.commands());
+            let contents = self.state.contents(&mut ordered.key)?;
+            let before = unended_elsewhere(contents, self.context.commands());
             let turn = &ordered.turn;
             let zeroed = (self.context).zero_after(turn, &self.mem, self.size, &before, subject)?;
-            let state = self.state.get(&mut ordered.key);
-            state.set_writer(zeroed.clone());
+            self.state.set_writer(&mut ordered.key, zeroed.clone());
             zeroed
         };
         self.context.wait(&zeroed, subject)
@@ -177,13 +171,13 @@ impl ClBuffer {
     pub fn write(&self, offset: usize, data: &[u8], subject: &str) -> Result<(), ClError> {
         self.context.write_by(data, subject, |pinned| {
             let mut ordered = self.context.order().lock();
-            let state = self.state.get(&mut ordered.key);
-            let before = unended_elsewhere(state.contents()?, self.context.commands());
+            let contents = self.state.contents(&mut ordered.key)?;
+            let before = unended_elsewhere(contents, self.context.commands());
             let (turn, range) = (&ordered.turn, [offset, data.len()]);
             let written =
                 (self.context).write_after(turn, &self.mem, range, pinned, &before, subject)?;
-            let state = self.state.get(&mut ordered.key);
-            state.set_part_writer(written.clone());
+            self.state
+                .set_part_writer(&mut ordered.key, written.clone());
             Ok(written)
         })
     }
@@ -216,7 +210,7 @@ impl ClBuffer {
         before: Option<&Arc<Event>>,
     ) -> Result<Writes<'_>, ClError> {
         let mut ordered = self.context.order().lock();
-        let contents = self.state.get(&mut ordered.key).contents()?;
+        let contents = self.state.contents(&mut ordered.key)?;
         let users = unended_elsewhere(contents, queue);
         Ok(Writes {
             buffer: self,
@@ -325,9 +319,11 @@ impl Transfers for ClBuffer {
         let before = contents.writer().into_iter().chain(user);
         let (part, to) = ((&self.mem, 0, self.size), self.host_copy().0);
         // SAFETY: the copy is as large as the buffer, and lives until this command has ended (`drop`).
-        let event = unsafe { (self.context).enqueue_read(turn, queue, part, to, before, SUBJECT) }?;
-        self.context.flush(turn, queue)?;
-        Ok(event)
+        unsafe { (self.context).enqueue_read(turn, queue, part, to, before, SUBJECT) }
+    }
+
+    fn flush_downloads(&self, turn: &Turn) -> Result<(), ClError> {
+        self.context.flush(turn, self.context.commands())
     }
 
     fn upload(&self, turn: &Turn, contents: &Contents<Arc<Event>>) -> Result<Arc<Event>, ClError> {
@@ -352,8 +348,7 @@ impl Transfers for ClBuffer {
 
 impl Drop for ClBuffer {
     fn drop(&mut self) {
-        let state = self.state.get_mut();
-        if let Some(address) = state.shared_map() {
+        if let Some(address) = self.state.shared_map() {
             let queue = self.context.commands().clone();
             release("clEnqueueUnmapMemObject", self.mem.raw(), move |mem| {
                 let address = address;
@@ -363,7 +358,7 @@ impl Drop for ClBuffer {
                 })
             });
         }
-        if let (Some(user), Some(copy)) = (state.user_of_copy().cloned(), self.copy.take()) {
+        if let (Some(user), Some(copy)) = (self.state.user_of_copy(), self.copy.take()) {
             copy.drop_after(&user);
         }
     }

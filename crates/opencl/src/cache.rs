@@ -115,20 +115,9 @@ impl Cache {
     /// # Errors
     /// [`ClError::Unavailable`] if the process ended during the last attempts.
     pub fn attempt(&self, key: &str, what: &str) -> Result<Option<Attempt>, ClError> {
-        let path = self.path(key).with_extension(ATTEMPTS);
-        let begun = match Attempt::begin(&path) {
-            Ok(begun) => begun,
-            Err(error) => {
-                gst::debug!(
-                    CAT,
-                    "cannot record an attempt in {}: {error}",
-                    path.display()
-                );
-                return Ok(None);
-            }
-        };
-        match begun {
+        match self.begin(key) {
             Some(attempt) if attempt.before >= MOST_ATTEMPTS => {
+                let path = attempt.path.clone();
                 attempt.keep();
                 Err(ClError::Unavailable(format!(
                     "the driver's compiler did not return the last {MOST_ATTEMPTS} times that it compiled {what}: it ended the \
@@ -138,6 +127,21 @@ impl Cache {
             }
             begun => Ok(begun),
         }
+    }
+
+    /// Records an attempt that may end the process. The record goes when the result is dropped. `None` while another
+    /// process makes the same attempt, or if the record cannot be written.
+    pub(super) fn begin(&self, key: &str) -> Option<Attempt> {
+        let path = self.path(key).with_extension(ATTEMPTS);
+        let begun = Attempt::begin(&path);
+        begun.unwrap_or_else(|error| {
+            gst::debug!(
+                CAT,
+                "cannot record an attempt in {}: {error}",
+                path.display()
+            );
+            None
+        })
     }
 
     fn path(&self, key: &str) -> PathBuf {
@@ -244,7 +248,7 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A call of a compiler that is under way. The file is locked meanwhile: an attempt of a process that lives does not
+/// A call of a compiler, or a start, that is under way. The file is locked meanwhile: an attempt of a process that lives does not
 /// count as one that failed.
 #[derive(Debug)]
 pub struct Attempt {
@@ -276,7 +280,13 @@ impl Attempt {
         }))
     }
 
-    fn keep(mut self) {
+    /// Attempts before this one that did not return.
+    pub(super) fn before(&self) -> u8 {
+        self.before
+    }
+
+    /// Ends the attempt as one that did not return.
+    pub(super) fn keep(mut self) {
         self.is_kept = true;
     }
 }

@@ -24,7 +24,7 @@ use opencl3::{
 
 use super::{
     cache::Cache,
-    device::{DeviceInfo, choose, enumerate, lock_driver, not_found},
+    device::{DeviceInfo, choose, enumerate, lock_driver, not_found, not_opened},
     handle::{CAT, Context, Kernel, Queue, call_error},
     meter::Meter,
     order::{Order, Turn},
@@ -35,6 +35,7 @@ use super::{
         notify_compiler,
     },
     queue::{Event, InOrderQueue, Pinned, Status, Unneeded},
+    start,
     sync::{Lock, Rank},
 };
 use clinspect_core::{ClError, device_caps::DeviceCaps, selector::DeviceSelector};
@@ -76,6 +77,8 @@ pub struct DeviceContext {
     /// Number of waits and commands of all elements that have ended.
     ended: AtomicU64,
     pins: Arc<Pins>,
+    /// What was removed from the driver's cache when the device was opened, until somebody tells it.
+    removed: Lock<Vec<String>>,
 }
 
 impl Drop for DeviceContext {
@@ -108,6 +111,7 @@ impl DeviceContext {
             is_stalled: AtomicBool::new(false),
             ended: AtomicU64::new(0),
             pins: Arc::default(),
+            removed: Lock::default(),
         })
     }
 
@@ -247,6 +251,11 @@ impl DeviceContext {
         self.cache.get_or_init(open).as_ref()
     }
 
+    /// Sentences about what was removed from the driver's cache when the device was opened; each is returned once.
+    pub fn take_removed(&self) -> Vec<String> {
+        std::mem::take(&mut self.removed.lock())
+    }
+
     pub(super) fn raw_context(&self) -> cl_context {
         self.context.raw()
     }
@@ -270,10 +279,20 @@ impl DeviceContext {
         if self.device.caps.has_dot4 && is_beside_frames() {
             self.fill_driver_cache(source, options);
         }
+        if self.device.is_pocl
+            && let Some(cache) = self.cache()
+        {
+            start::begin(cache);
+        }
         // The compiler of a driver without a cache may take seconds.
         let cache = self.cache().filter(|_| !self.device.keeps_programs());
+        let in_use = self.device.is_pocl.then(start::FirstUse::begin);
         let built = Program::build(self.raw_context(), &self.device, source, options, cache);
+        drop(in_use);
         let built = built.map(Arc::new);
+        if !matches!(&built, Ok(_) | Err(ClError::Refused(_))) {
+            start::fail();
+        }
         if let Ok(_) | Err(ClError::Build { .. } | ClError::Refused(_)) = &built {
             let mut programs = self.programs.lock();
             if source.has_constants() {
@@ -376,7 +395,7 @@ impl ClContext {
             (new()?, new()?)
         };
         Ok(Self {
-            pinned: Lock::default(),
+            pinned: Lock::new(Rank::Pinned, Vec::new()),
             commands,
             uploads,
             is_profiled: profiled,
@@ -386,7 +405,7 @@ impl ClContext {
 
     /// Whether each command needs an event: for its times, or because its failure must reach the commands behind it.
     pub(super) fn marks_all(&self) -> bool {
-        self.is_profiled || !self.info().fails_whole()
+        self.is_profiled || !self.commands.fails_whole()
     }
 
     pub(super) fn pinned(&self) -> &Lock<Vec<Pinned>> {
@@ -428,7 +447,7 @@ impl ClContext {
         queue: &Arc<InOrderQueue>,
         events: impl Iterator<Item = &'a Arc<Event>>,
     ) -> Result<Vec<cl_event>, ClError> {
-        let fails_whole = self.info().fails_whole();
+        let fails_whole = queue.fails_whole();
         events
             .filter(|event| {
                 !(fails_whole && (event.is_in(queue) || event.is_known_to_be_complete()))
@@ -615,7 +634,7 @@ impl Registry {
 /// # Errors
 /// [`ClError::Unavailable`] if there is no such device; otherwise the failing OpenCL call.
 pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
-    ClContext::new(opened(selector)?, false).map(Arc::new)
+    with_queues(opened(selector)?, false)
 }
 
 /// Like [`open`], for an element whose frames go to the element that uses `next`: on the same device they have one queue,
@@ -628,13 +647,13 @@ pub fn open_before(selector: &str, next: Option<&ClContext>) -> Result<Arc<ClCon
     let next = next.filter(|next| Arc::ptr_eq(&next.device, &device) && !next.is_profiled);
     match next {
         Some(next) => Ok(Arc::new(ClContext {
-            pinned: Lock::default(),
+            pinned: Lock::new(Rank::Pinned, Vec::new()),
             commands: next.commands.clone(),
             uploads: next.uploads.clone(),
             is_profiled: false,
             device,
         })),
-        None => ClContext::new(device, false).map(Arc::new),
+        None => with_queues(device, false),
     }
 }
 
@@ -643,7 +662,14 @@ pub fn open_before(selector: &str, next: Option<&ClContext>) -> Result<Arc<ClCon
 /// # Errors
 /// See [`open`].
 pub fn open_profiled(selector: &str) -> Result<Arc<ClContext>, ClError> {
-    ClContext::new(opened(selector)?, true).map(Arc::new)
+    with_queues(opened(selector)?, true)
+}
+
+/// An element's queues on a device.
+fn with_queues(device: Arc<DeviceContext>, is_profiled: bool) -> Result<Arc<ClContext>, ClError> {
+    let opened = ClContext::new(device.clone(), is_profiled);
+    let opened = opened.map_err(|error| not_opened(error, device.info(), &REGISTRY.lock().devices));
+    opened.map(Arc::new)
 }
 
 /// The context that the process already has for the device, or a new one.
@@ -660,10 +686,14 @@ fn opened(selector: &str) -> Result<Arc<DeviceContext>, ClError> {
     let devices = enumerate()?;
     let index = choose(&parsed, &devices).ok_or_else(|| not_found(selector, &devices))?;
     let device = &devices[index];
+    let mut removed = Vec::new();
     if device.is_pocl {
-        pocl::check_cache()?;
+        removed.extend(pocl::check_cache()?);
+        removed.extend(Cache::open().ok().and_then(|cache| start::begin(&cache)));
     }
-    let context = Arc::new(DeviceContext::new(device)?);
+    let context = DeviceContext::new(device);
+    let context = Arc::new(context.map_err(|error| not_opened(error, device, &devices))?);
+    *context.removed.lock() = removed;
     gst::info!(CAT, "opened {}: {:?}", device.name, device.caps);
     let mut registry = REGISTRY.lock();
     registry

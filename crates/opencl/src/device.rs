@@ -314,6 +314,23 @@ pub(super) fn choose(selector: &DeviceSelector, devices: &[DeviceInfo]) -> Optio
     selector.choose(&list)
 }
 
+/// The error of a device that cannot be opened. A PC without its GPU can inspect on the CPU.
+pub(super) fn not_opened(error: ClError, device: &DeviceInfo, devices: &[DeviceInfo]) -> ClError {
+    if device.caps.is_cpu {
+        return error;
+    }
+    let instead = match devices.iter().find(|device| device.caps.is_cpu) {
+        Some(cpu) => format!("set device=cpu to inspect on {}", cpu.name),
+        None => {
+            "install the package pocl-opencl-icd and set device=cpu to inspect on the CPU".into()
+        }
+    };
+    ClError::Unavailable(format!(
+        "{} cannot be opened ({error}): end other programs that use it, update its driver ({}), or {instead}",
+        device.name, device.platform
+    ))
+}
+
 pub(super) fn not_found(selector: &str, devices: &[DeviceInfo]) -> ClError {
     let listed = selectors(devices).into_iter().zip(devices);
     let names: Vec<String> = listed
@@ -325,4 +342,57 @@ pub(super) fn not_found(selector: &str, devices: &[DeviceInfo]) -> ClError {
          OpenCL driver",
         names.join(", ")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(name: &str, is_cpu: bool) -> DeviceInfo {
+        DeviceInfo {
+            id: std::ptr::null_mut(),
+            name: name.into(),
+            is_gpu: !is_cpu,
+            platform: "Vendor's OpenCL".into(),
+            platform_version: String::new(),
+            version: String::new(),
+            driver_version: String::new(),
+            caps: DeviceCaps {
+                is_cpu,
+                shares_host_memory: is_cpu,
+                shares_results: false,
+                compute_units: 4,
+                max_work_group: 256,
+                max_work_item: [256; 3],
+                local_memory: 1 << 15,
+                max_allocation: 1 << 30,
+                has_dot4: false,
+                max_image: [0, 0],
+            },
+            is_pocl: is_cpu,
+        }
+    }
+
+    #[test]
+    fn gpu_that_cannot_be_opened_names_the_cpu() {
+        let (gpu, cpu) = (device("a GPU", false), device("a CPU", true));
+        let failed = || call_error("clCreateContext", -5, "a GPU");
+        let text =
+            |device, devices: &[DeviceInfo]| not_opened(failed(), device, devices).to_string();
+        let beside_a_cpu = text(&gpu, &[gpu.clone(), cpu.clone()]);
+        for part in [
+            "a GPU cannot be opened (clCreateContext failed",
+            "update its driver (Vendor's OpenCL)",
+            "set device=cpu to inspect on a CPU",
+        ] {
+            assert!(beside_a_cpu.contains(part), "{beside_a_cpu}");
+        }
+        let alone = text(&gpu, std::slice::from_ref(&gpu));
+        assert!(
+            alone.contains("pocl-opencl-icd and set device=cpu"),
+            "{alone}"
+        );
+        // A CPU is not its own way out.
+        assert_eq!(not_opened(failed(), &cpu, &[gpu, cpu.clone()]), failed());
+    }
 }

@@ -1,329 +1,27 @@
-//! [`ClFrame`]: a video frame on the device, in any kind of memory.
+//! [`ClFrame`]: a video frame on the device, in any kind of memory, and how it gets there.
 
 mod copiers;
-mod importer;
+mod formats;
 mod upload;
 mod web_rows;
 
-pub use importer::Importer;
+pub use formats::{
+    COLOUR_FORMATS, Carrier, FLAT_FORMATS, FORMATS, LUMA_FORMATS, depth_of, layout_of,
+};
 pub use web_rows::WebRows;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use upload::Source;
-
-use crate::{ClBuffer, ClContext, HostMemory, Memory, Meter, Taken};
+use crate::{ClBuffer, ClContext, Completion, HostMemory, ImportPath, Memory, Meter, buffer_of};
 use clinspect_core::{
     ClError,
-    layout::{Component, FrameLayout, SampleType},
-    unpack::{Encoding, Packing},
+    layout::{FrameLayout, SampleType},
 };
-
-/// Longest row of a plane, bytes: far beyond any camera. Kernels are warmed up with rows of the
-/// frame's length, and caps alone must not cause an allocation of gigabytes.
-const MAX_ROW_BYTES: usize = 1 << 22;
+use formats::advice_on_packed;
+use upload::{Mapped, Source, Span, Uploader};
 
 /// The strides of planes that are made here are multiples of this, bytes: the fastest kernels need it.
 const ROW_ALIGNMENT: usize = 64;
-
-/// Raw formats whose components are whole bytes, then grey of two bytes: the formats that can be filtered
-/// and counted.
-pub static FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
-    let mut formats: Vec<gst_video::VideoFormat> = gst_video::VideoFormat::iter_raw()
-        .filter(|&format| sample_type(format).is_some())
-        .filter(|&format| {
-            gst_video::VideoInfo::builder(format, 64, 64)
-                .build()
-                .is_ok_and(|info| layout_of(&info).is_ok())
-        })
-        .collect();
-    // The formats of most cameras come first in negotiation.
-    formats.sort_by_key(|format| match format {
-        gst_video::VideoFormat::Gray8 => 0,
-        gst_video::VideoFormat::Rgb => 1,
-        gst_video::VideoFormat::Gray16Le | gst_video::VideoFormat::Gray16Be => 3,
-        &format if depth_of(format) > 8 => 4,
-        _ => 2,
-    });
-    formats
-});
-
-/// Formats with a plane of adjacent grey or luma samples: the formats that can be compared with
-/// themselves.
-pub static LUMA_FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
-    FORMATS
-        .iter()
-        .copied()
-        .filter(|&format| {
-            let info = gst_video::VideoFormatInfo::from_format(format);
-            (info.is_gray() || info.is_yuv())
-                && info.pixel_stride()[0]
-                    == sample_type(format).map_or(0, |sample| sample.bytes() as i32)
-        })
-        .collect()
-});
-
-/// Formats of red, green and blue in one plane, some with alpha or a byte of padding.
-pub static COLOUR_FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
-    let mut formats = FORMATS.clone();
-    formats.retain(|&format| {
-        let info = gst_video::VideoFormatInfo::from_format(format);
-        info.is_rgb() && info.n_planes() == 1
-    });
-    formats
-});
-
-/// Formats of grey, and of red, green and blue: the formats whose samples are proportional to light.
-pub static FLAT_FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
-    let mut formats = FORMATS.clone();
-    formats.retain(|&format| {
-        let info = gst_video::VideoFormatInfo::from_format(format);
-        info.is_gray() || info.is_rgb()
-    });
-    formats
-});
-
-fn sample_type(format: gst_video::VideoFormat) -> Option<SampleType> {
-    let info = gst_video::VideoFormatInfo::from_format(format);
-    let plain =
-        !(info.is_complex() || info.is_tiled() || info.has_palette() || info.has_subtiles());
-    let unshifted = info.shift().iter().all(|&shift| shift == 0);
-    if info.n_components() == 0 || !plain || !unshifted {
-        return None;
-    }
-    if info.is_gray() {
-        return grey_sample(info.depth(), info.pixel_stride(), info.is_le());
-    }
-    let whole_bytes = info.depth().iter().all(|&depth| depth == 8);
-    whole_bytes.then_some(SampleType::U8)
-}
-
-/// How grey samples are stored. Those of 9 to 15 bits fill the lower bits of two bytes (`GRAY10_LE16`, which GStreamer
-/// has since 1.26).
-fn grey_sample(depth: &[u32], pixel_stride: &[i32], is_le: bool) -> Option<SampleType> {
-    match (depth, pixel_stride) {
-        ([8], [1, ..]) => Some(SampleType::U8),
-        ([9..=16], [2, ..]) if is_le => Some(SampleType::U16Le),
-        ([9..=16], [2, ..]) => Some(SampleType::U16Be),
-        _ => None,
-    }
-}
-
-/// Bits that the samples of a format fill.
-pub fn depth_of(format: gst_video::VideoFormat) -> u32 {
-    let info = gst_video::VideoFormatInfo::from_format(format);
-    info.depth().first().copied().unwrap_or(0)
-}
-
-/// The layout of a frame of these caps.
-///
-/// # Errors
-/// [`ClError::Refused`] for a format outside [`FORMATS`], for sizes of 0 or with strides that
-/// overflow, and for rows of over 4 MiB.
-pub fn layout_of(info: &gst_video::VideoInfo) -> Result<FrameLayout, ClError> {
-    let format = info.format();
-    let refused = || ClError::Refused(format!("the format {format} is not supported"));
-    let sample = sample_type(format).ok_or_else(refused)?;
-    let description = info.format_info();
-    let components = (0..description.n_components() as usize)
-        .map(|c| Component {
-            plane: description.plane()[c] as usize,
-            offset: description.poffset()[c] as usize,
-            pixel_stride: description.pixel_stride()[c].max(0) as usize,
-            width: description.scale_width(c as u8, info.width()) as usize,
-            height: description.scale_height(c as u8, info.height()) as usize,
-            w_sub: description.w_sub()[c],
-            h_sub: description.h_sub()[c],
-        })
-        .collect();
-    let layout = FrameLayout::new(
-        info.width() as usize,
-        info.height() as usize,
-        sample,
-        components,
-    )
-    .ok_or_else(refused)?;
-    // GStreamer keeps strides in 32 bits and accepts frames whose strides overflow them. It accepts
-    // empty frames too.
-    let is_empty = info.width() == 0 || info.height() == 0;
-    let fits = layout
-        .planes
-        .iter()
-        .zip(info.stride())
-        .all(|(plane, &stride)| {
-            usize::try_from(stride).is_ok_and(|stride| plane.row_bytes <= stride)
-        });
-    if layout.planes.iter().any(|p| p.row_bytes > MAX_ROW_BYTES) {
-        return Err(ClError::Refused(format!(
-            "frames {} pixels wide are not supported: a row may have {MAX_ROW_BYTES} bytes",
-            info.width()
-        )));
-    }
-    if is_empty || !fits {
-        return Err(ClError::Refused(format!(
-            "frames of {}x{} {format} are not supported",
-            info.width(),
-            info.height()
-        )));
-    }
-    Ok(layout)
-}
-
-/// Rows of these sources begin at multiples of this, bytes.
-const CARRIER_PADDING: usize = 4;
-
-/// How the bytes of packed samples or of a Bayer picture lie in a buffer. The caps of such frames name no raw format,
-/// or a wrong one: aravis labels packed samples `GRAY16_LE`.
-#[derive(Debug, Clone)]
-pub struct Carrier {
-    encoding: Encoding,
-    /// The encoding's name, for errors.
-    name: String,
-    /// Width and height, samples.
-    samples: [u32; 2],
-    /// The format of the caps, if they name a raw one.
-    format: Option<gst_video::VideoFormat>,
-    /// Bytes of a row without padding.
-    row_bytes: usize,
-    /// Grey pictures with a pixel per byte.
-    info: gst_video::VideoInfo,
-}
-
-impl Carrier {
-    /// Frames of `samples` (width and height) in an encoding, whose `name` errors say. A GstVideoMeta must name the size
-    /// in samples, and `format` if there is one.
-    ///
-    /// # Errors
-    /// [`ClError::Refused`] for rows that end inside a byte, and for frames that are too large.
-    pub fn new(
-        (encoding, name): (Encoding, String),
-        samples: [u32; 2],
-        format: Option<gst_video::VideoFormat>,
-        fps: gst::Fraction,
-    ) -> Result<Self, ClError> {
-        let [width, height] = samples;
-        let row_bytes = encoding.row_bytes(width as usize)?;
-        let too_large =
-            || ClError::Refused(format!("frames of {width}x{height} samples are too large"));
-        let stride = match encoding {
-            Encoding::Packed(_) => row_bytes,
-            Encoding::Bayer { .. } => row_bytes
-                .checked_next_multiple_of(CARRIER_PADDING)
-                .ok_or_else(too_large)?,
-        };
-        let size = stride.checked_mul(height as usize).ok_or_else(too_large)?;
-        let row = u32::try_from(row_bytes).map_err(|_| too_large())?;
-        let stride = i32::try_from(stride).map_err(|_| too_large())?;
-        let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, row, height)
-            .offset(&[0])
-            .stride(&[stride])
-            .size(size)
-            .fps(fps)
-            .build()
-            .map_err(|_| too_large())?;
-        Ok(Self {
-            encoding,
-            name,
-            samples,
-            format,
-            row_bytes,
-            info,
-        })
-    }
-
-    /// The rows as a grey picture with a pixel per byte; its size and stride are those of a buffer without a
-    /// GstVideoMeta.
-    pub fn info(&self) -> &gst_video::VideoInfo {
-        &self.info
-    }
-
-    /// What the samples are.
-    pub fn encoding(&self) -> Encoding {
-        self.encoding
-    }
-
-    /// Width and height, samples.
-    pub fn samples(&self) -> [u32; 2] {
-        self.samples
-    }
-
-    /// The format that a GstVideoMeta must name.
-    fn format(&self) -> Option<gst_video::VideoFormat> {
-        self.format
-    }
-
-    /// Bytes between the rows of a buffer of `size` bytes without a GstVideoMeta, in 32 bits as GStreamer keeps them.
-    /// aravis pads each row to a multiple of four bytes, whatever the format; GStreamer's Bayer elements pad to four
-    /// samples. The size says which padding a buffer has.
-    fn stride(&self, size: usize) -> i32 {
-        let [width, height] = self.samples;
-        let usual = self.info.stride()[0];
-        let row = self.row_bytes.next_multiple_of(CARRIER_PADDING);
-        let deep = self.encoding.sample().map_or(row, |sample| {
-            (width as usize).next_multiple_of(CARRIER_PADDING) * sample.bytes()
-        });
-        let possible = [usual as usize, row, deep, self.row_bytes];
-        let fits = |stride: &usize| stride.checked_mul(height as usize) == Some(size);
-        let fitting = possible.into_iter().find(fits);
-        fitting.map_or(usual, |stride| i32::try_from(stride).unwrap_or(usual))
-    }
-
-    /// Why a buffer of `size` bytes is too short, and what to do.
-    fn too_short(&self, size: usize, needed: usize) -> String {
-        let [width, height] = self.samples;
-        let others = packings_of([width as usize, height as usize], size);
-        let advice = match self.encoding {
-            Encoding::Packed(_) => match naming(&others) {
-                Some(packings) => format!("this is the length of frames with {packings}"),
-                None => "set packing to the camera's PixelFormat, and correct width and height in the caps".into(),
-            },
-            Encoding::Bayer { .. } if others.is_empty() => {
-                "correct format, width and height in the caps".into()
-            }
-            Encoding::Bayer { .. } => {
-                "this is the length of packed Bayer samples: set the camera's PixelFormat to an unpacked \
-                 one, such as BayerRG8 or BayerRG12"
-                    .into()
-            }
-        };
-        format!(
-            "the frame holds {size} bytes, but {width}x{height} samples of {} need {needed}; {advice}",
-            self.name
-        )
-    }
-}
-
-/// The packings whose frames of `samples` have `size` bytes, with or without padding.
-fn packings_of([width, height]: [usize; 2], size: usize) -> Vec<Packing> {
-    let mut packings = Packing::ALL.to_vec();
-    packings.retain(|packing| {
-        packing.row_bytes(width).is_ok_and(|row| {
-            [row, row.next_multiple_of(CARRIER_PADDING)]
-                .iter()
-                .any(|stride| stride.checked_mul(height) == Some(size))
-        })
-    });
-    packings
-}
-
-/// "packing=mono12p or packing=mono12packed"; `None` for none.
-fn naming(packings: &[Packing]) -> Option<String> {
-    let names = packings
-        .iter()
-        .map(|packing| format!("packing={}", packing.name().to_lowercase()));
-    names.reduce(|all, next| format!("{all} or {next}"))
-}
-
-/// What to do if a buffer that should hold 16-bit grey samples has the length of packed ones; "" if it has not.
-fn advice_on_packed(samples: [usize; 2], size: usize) -> String {
-    let packings = packings_of(samples, size);
-    naming(&packings).map_or_else(String::new, |packings| {
-        format!(
-            "; this is the length of packed samples: put clunpack {packings} before this element, as the camera's \
-             PixelFormat says"
-        )
-    })
-}
 
 #[derive(Debug)]
 enum PlaneMemory {
@@ -363,7 +61,7 @@ impl Plane {
 #[derive(Debug)]
 pub struct ClFrame {
     planes: Vec<Plane>,
-    taken: Taken,
+    taken: ImportPath,
     /// The source's memory, if an upload reads it in place.
     source: Option<Source>,
 }
@@ -385,7 +83,7 @@ impl ClFrame {
     }
 
     /// How the frame reached the device.
-    pub fn taken(&self) -> Taken {
+    pub fn taken(&self) -> ImportPath {
         self.taken
     }
 
@@ -418,7 +116,7 @@ impl ClFrame {
         };
         Ok(Self {
             planes: vec![plane],
-            taken: Taken::ZeroCopy,
+            taken: ImportPath::ZeroCopy,
             source: None,
         })
     }
@@ -455,43 +153,490 @@ impl ClFrame {
         }
         Ok(Self {
             planes,
-            taken: Taken::ZeroCopy,
+            taken: ImportPath::ZeroCopy,
             source: None,
         })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Planes of an uploaded frame start at multiples of this, bytes.
+const PLANE_ALIGNMENT: usize = 256;
 
-    #[test]
-    fn grey_samples_of_two_bytes_may_fill_fewer_bits() {
-        // Depth, distance and order of bytes as GStreamer 1.26 describes these formats.
-        let gray10_le16 = grey_sample(&[10], &[2, 0, 0, 0], true);
-        assert_eq!(gray10_le16, Some(SampleType::U16Le));
-        let gray10_le32 = grey_sample(&[10], &[0, 0, 0, 0], true);
-        assert_eq!(gray10_le32, None);
-        assert_eq!(grey_sample(&[16], &[2], false), Some(SampleType::U16Be));
-        assert_eq!(grey_sample(&[8], &[1], false), Some(SampleType::U8));
-        assert_eq!(grey_sample(&[4], &[2], true), None);
+/// Brings frames of one format and size to the device.
+#[derive(Debug)]
+pub struct Importer {
+    context: Arc<ClContext>,
+    meter: Arc<Meter>,
+    info: gst_video::VideoInfo,
+    /// What the rows of bytes carry, if frames are not raw video.
+    carrier: Option<Carrier>,
+    layout: Arc<FrameLayout>,
+    uploader: Box<Uploader>,
+    /// Frames in other memory are read in place.
+    wraps: bool,
+}
+
+/// A mapped part of a frame, and where planes start in it.
+struct MappedPart {
+    mapped: Mapped,
+    /// Index of the plane, and bytes from the start of the part.
+    planes: Vec<(usize, usize)>,
+}
+
+/// Where a plane lies in a GstBuffer, after the checks.
+#[derive(Debug, Clone, Copy)]
+struct PlaneBytes {
+    offset: usize,
+    stride: usize,
+    len: usize,
+}
+
+impl PlaneBytes {
+    /// The one memory of the buffer that holds the plane, and the plane's offset in that memory.
+    fn memory_of(&self, buffer: &gst::BufferRef) -> Option<(usize, usize)> {
+        buffer
+            .find_memory(self.offset..self.offset + self.len)
+            .filter(|(range, _)| range.len() == 1)
+            .map(|(range, skip)| (range.start, skip))
+    }
+}
+
+impl Importer {
+    /// An importer for frames of `info`.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for a format outside [`FORMATS`].
+    pub fn new(
+        context: &Arc<ClContext>,
+        meter: &Arc<Meter>,
+        info: &gst_video::VideoInfo,
+    ) -> Result<Self, ClError> {
+        Ok(Self {
+            context: context.clone(),
+            meter: meter.clone(),
+            info: info.clone(),
+            carrier: None,
+            layout: Arc::new(layout_of(info)?),
+            uploader: Box::new(Uploader::new(context, meter)),
+            wraps: context.caps().shares_host_memory,
+        })
     }
 
-    #[test]
-    fn formats_of_this_gstreamer() {
-        gst::init().expect("GStreamer");
-        use gst_video::VideoFormat as Format;
-        let sample = |format| sample_type(format).map(|sample| (sample, depth_of(format)));
-        assert_eq!(sample(Format::Gray8), Some((SampleType::U8, 8)));
-        assert_eq!(sample(Format::Gray16Le), Some((SampleType::U16Le, 16)));
-        assert_eq!(sample(Format::Gray16Be), Some((SampleType::U16Be, 16)));
-        assert_eq!(sample(Format::Gray10Le32), None);
-        assert_eq!(sample(Format::I42010le), None);
-        // Known since 1.26.
-        let gray10_le16 = Format::from_string("GRAY10_LE16");
-        if gray10_le16 != Format::Unknown {
-            assert_eq!(sample(gray10_le16), Some((SampleType::U16Le, 10)));
-            assert!(FORMATS.contains(&gray10_le16));
+    /// An importer for frames of packed samples or Bayer pictures: rows of bytes.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for frames that are too large.
+    pub fn carrying(
+        context: &Arc<ClContext>,
+        meter: &Arc<Meter>,
+        carrier: Carrier,
+    ) -> Result<Self, ClError> {
+        let mut importer = Self::new(context, meter, carrier.info())?;
+        importer.carrier = Some(carrier);
+        Ok(importer)
+    }
+
+    /// Uploads frames even if host and device share memory, for tests and measurements.
+    #[must_use]
+    pub fn that_uploads(mut self) -> Self {
+        self.wraps = false;
+        self
+    }
+
+    /// The frames' format and size.
+    pub fn info(&self) -> &gst_video::VideoInfo {
+        &self.info
+    }
+
+    /// What the rows of bytes carry; `None` if frames are raw video.
+    pub fn carrier(&self) -> Option<&Carrier> {
+        self.carrier.as_ref()
+    }
+
+    /// The frames' layout.
+    pub fn layout(&self) -> &Arc<FrameLayout> {
+        &self.layout
+    }
+
+    /// The device's context.
+    pub fn context(&self) -> &Arc<ClContext> {
+        &self.context
+    }
+
+    /// The counters of the frames.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
+    /// Brings a frame to the device: uses OpenCL memory of this context in place, wraps host memory
+    /// where host and device share memory, and uploads any other frame.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] for a frame that is shorter than its caps or its GstVideoMeta say, or
+    /// that cannot be mapped; a failing OpenCL call.
+    pub fn import(&mut self, buffer: &gst::BufferRef) -> Result<ClFrame, ClError> {
+        let places = self.places(buffer)?;
+        match self.in_place(buffer, &places)? {
+            Some(frame) => Ok(frame),
+            None => self.upload(buffer, &places),
         }
+    }
+
+    /// Appends a strip to the rows of its web on the device. Rows before the web's row `keep` may be dropped. The
+    /// strip that is inspected next needs the rows before the web's row `needed`: an upload of this strip sends
+    /// these first. Returns the strip, and the command that brings its last row.
+    ///
+    /// # Errors
+    /// See [`Self::import`].
+    pub fn import_strip(
+        &mut self,
+        buffer: &gst::BufferRef,
+        rows: &mut WebRows,
+        keep: u64,
+        needed: u64,
+    ) -> Result<(ClFrame, Completion), ClError> {
+        let places = self.places(buffer)?;
+        let strides: Vec<usize> = places.iter().map(|place| place.stride).collect();
+        let frame = match self.in_place(buffer, &places)? {
+            Some(frame) => frame,
+            None if rows.has_strides(&strides) => {
+                let (parts, spans) = self.spans(buffer, &places)?;
+                let uploaded = rows.upload(&mut self.uploader, parts, &spans, keep, needed)?;
+                self.meter.count_frame(ImportPath::Copied);
+                return Ok(uploaded);
+            }
+            None => self.upload(buffer, &places)?,
+        };
+        let copied = rows.append(&frame, keep)?;
+        Ok((frame, copied))
+    }
+
+    /// The frame in memory that the device uses in place; `None` if it must be uploaded.
+    fn in_place(
+        &self,
+        buffer: &gst::BufferRef,
+        places: &[PlaneBytes],
+    ) -> Result<Option<ClFrame>, ClError> {
+        let own = places.iter().map(|place| self.own_plane(buffer, place));
+        let own: Option<Vec<Plane>> = own.collect::<Result<_, _>>()?;
+        let (planes, taken) = match own {
+            Some(planes) => (planes, ImportPath::ZeroCopy),
+            None if self.wraps => (self.wrap(buffer, places)?, ImportPath::Wrapped),
+            None => return Ok(None),
+        };
+        self.meter.count_frame(taken);
+        Ok(Some(ClFrame {
+            planes,
+            taken,
+            source: None,
+        }))
+    }
+
+    /// The output frame in a buffer of OpenCL memory.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] for any other memory.
+    pub fn output(&self, buffer: &gst::BufferRef) -> Result<ClFrame, ClError> {
+        let places = self.places(buffer)?;
+        let planes = places
+            .iter()
+            .map(|place| {
+                self.own_plane(buffer, place)?.ok_or_else(|| {
+                    ClError::Input("the output frame is not in OpenCL memory".into())
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(ClFrame {
+            planes,
+            taken: ImportPath::ZeroCopy,
+            source: None,
+        })
+    }
+
+    /// Whether every plane lies inside the buffer, without bringing the frame to the device.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] for a frame that is shorter than its caps or its GstVideoMeta say.
+    pub fn check(&self, buffer: &gst::BufferRef) -> Result<(), ClError> {
+        self.places(buffer).map(drop)
+    }
+
+    /// Offsets and strides of the planes, checked against the buffer's size.
+    fn places(&self, buffer: &gst::BufferRef) -> Result<Vec<PlaneBytes>, ClError> {
+        let size = buffer.size();
+        let planes = &self.layout.planes;
+        let (offsets, strides): (Vec<usize>, Vec<i32>) =
+            if let Some(meta) = buffer.meta::<gst_video::VideoMeta>() {
+                let count = meta.n_planes() as usize;
+                let (size, format) = match &self.carrier {
+                    Some(carrier) => (carrier.samples(), carrier.format()),
+                    None => (
+                        [self.info.width(), self.info.height()],
+                        Some(self.info.format()),
+                    ),
+                };
+                if count != planes.len()
+                    || format.is_some_and(|format| meta.format() != format)
+                    || [meta.width(), meta.height()] != size
+                {
+                    return Err(ClError::Input(format!(
+                        "the frame's GstVideoMeta has {} planes of {}x{} {}, but its caps have {} \
+                         planes of {}x{} {}",
+                        count,
+                        meta.width(),
+                        meta.height(),
+                        meta.format(),
+                        planes.len(),
+                        size[0],
+                        size[1],
+                        format.map_or("", |format| format.to_str().as_str()),
+                    )));
+                }
+                (meta.offset().to_vec(), meta.stride().to_vec())
+            } else if let Some(carrier) = &self.carrier {
+                (vec![0], vec![carrier.stride(size)])
+            } else if self.is_tight(size) {
+                (vec![0], vec![planes[0].row_bytes as i32])
+            } else {
+                (self.info.offset().to_vec(), self.info.stride().to_vec())
+            };
+        planes
+            .iter()
+            .enumerate()
+            .map(|(i, plane)| {
+                let (Some(&offset), Some(&stride)) = (offsets.get(i), strides.get(i)) else {
+                    return Err(ClError::Input(format!("the frame lacks plane {i}")));
+                };
+                let stride = usize::try_from(stride)
+                    .ok()
+                    .filter(|&s| s > 0 && (s >= plane.row_bytes || plane.rows <= 1))
+                    .ok_or_else(|| {
+                        ClError::Input(format!(
+                            "plane {i} of the frame has a stride of {stride} bytes for rows of {}",
+                            plane.row_bytes
+                        ))
+                    })?;
+                let len = stride
+                    .checked_mul(plane.rows.saturating_sub(1))
+                    .and_then(|n| n.checked_add(plane.row_bytes));
+                let end = len.and_then(|len| offset.checked_add(len));
+                match (len, end) {
+                    (Some(len), Some(end)) if end <= size => Ok(PlaneBytes {
+                        offset,
+                        stride,
+                        len,
+                    }),
+                    (_, end) => {
+                        let has_meta = buffer.meta::<gst_video::VideoMeta>().is_some();
+                        Err(self.too_short(size, i, (offset, stride, end), has_meta))
+                    }
+                }
+            })
+            .collect()
+    }
+
+    /// Whether the rows of a grey frame follow each other directly, because a buffer of `size` bytes without a GstVideoMeta is too
+    /// short for rows that begin at multiples of four bytes. The SDKs of cameras send such frames.
+    fn is_tight(&self, size: usize) -> bool {
+        let [plane] = &self.layout.planes[..] else {
+            return false;
+        };
+        let padded = usize::try_from(self.info.stride()[0]).ok();
+        let padded = padded.and_then(|stride| stride.checked_mul(plane.rows.saturating_sub(1)));
+        let is_short = padded.is_none_or(|rows| size < rows + plane.row_bytes);
+        self.layout.components.len() == 1 && is_short && size >= self.layout.bytes()
+    }
+
+    /// What to do with a frame whose rows seem to follow each other directly; "" if `size` bytes are too few for that.
+    fn advice_on_tight(&self, size: usize) -> String {
+        if size < self.layout.bytes() {
+            return String::new();
+        }
+        let mut offset = 0;
+        let places: Vec<String> = (self.layout.planes.iter())
+            .map(|plane| {
+                let place = format!("stride {} and offset {offset}", plane.row_bytes);
+                offset += plane.row_bytes * plane.rows;
+                place
+            })
+            .collect();
+        format!(
+            ". They are enough for rows that follow each other directly: attach a GstVideoMeta with {}, or send frames whose \
+             width is a multiple of 4",
+            places.join(", ")
+        )
+    }
+
+    /// The error of a plane that does not end inside a buffer of `size` bytes.
+    fn too_short(
+        &self,
+        size: usize,
+        index: usize,
+        (offset, stride, end): (usize, usize, Option<usize>),
+        has_meta: bool,
+    ) -> ClError {
+        if let (Some(carrier), Some(end)) = (&self.carrier, end) {
+            return ClError::Input(carrier.too_short(size, end));
+        }
+        let plane = &self.layout.planes[index];
+        let may_be_packed = self.carrier.is_none() && self.layout.sample == SampleType::U16Le;
+        let advice = if may_be_packed {
+            advice_on_packed([self.layout.width, self.layout.height], size)
+        } else if has_meta {
+            String::new()
+        } else {
+            self.advice_on_tight(size)
+        };
+        ClError::Input(format!(
+            "the frame holds {size} bytes, but plane {index} ({} rows of {} bytes, {stride} apart, from byte {offset}) \
+             does not end inside them{advice}",
+            plane.rows, plane.row_bytes
+        ))
+    }
+
+    /// The plane in place, if it lies in one OpenCL memory of this context.
+    ///
+    /// # Errors
+    /// The failure of an earlier unmap of the memory.
+    fn own_plane(
+        &self,
+        buffer: &gst::BufferRef,
+        place: &PlaneBytes,
+    ) -> Result<Option<Plane>, ClError> {
+        let Some((index, skip)) = place.memory_of(buffer) else {
+            return Ok(None);
+        };
+        let memory = buffer.peek_memory(index);
+        let Some(ours) =
+            buffer_of(memory).filter(|ours| ours.context().shares_memory_with(&self.context))
+        else {
+            return Ok(None);
+        };
+        ours.check()?;
+        Ok(Some(Plane {
+            memory: PlaneMemory::Ours(ours.clone()),
+            offset: memory.offset() + skip,
+            stride: place.stride,
+        }))
+    }
+
+    /// Maps each memory that holds planes for reading; returns the mappings with the places of
+    /// their planes.
+    fn map(
+        &self,
+        buffer: &gst::BufferRef,
+        places: &[PlaneBytes],
+    ) -> Result<Vec<MappedPart>, ClError> {
+        let unreadable = || ClError::Input("the frame's memory cannot be read".into());
+        let mut groups: Vec<(usize, Vec<(usize, usize)>)> = Vec::new();
+        for (plane, place) in places.iter().enumerate() {
+            let Some((index, skip)) = place.memory_of(buffer) else {
+                // The plane spans several memories: GStreamer merges them into one.
+                let flags = gst::BufferCopyFlags::MEMORY | gst::BufferCopyFlags::MERGE;
+                let mapped = buffer
+                    .copy_region(flags, ..)
+                    .ok()
+                    .and_then(|merged| merged.into_mapped_buffer_readable().ok())
+                    .ok_or_else(unreadable)?;
+                return Ok(vec![MappedPart {
+                    mapped: Mapped::Buffer(mapped),
+                    planes: places.iter().map(|p| p.offset).enumerate().collect(),
+                }]);
+            };
+            match groups.iter_mut().find(|(known, _)| *known == index) {
+                Some((_, members)) => members.push((plane, skip)),
+                None => groups.push((index, vec![(plane, skip)])),
+            }
+        }
+        groups
+            .into_iter()
+            .map(|(index, planes)| {
+                let mapped = buffer
+                    .memory(index)
+                    .and_then(|memory| memory.into_mapped_memory_readable().ok())
+                    .ok_or_else(unreadable)?;
+                let mapped = Mapped::Memory(mapped);
+                Ok(MappedPart { mapped, planes })
+            })
+            .collect()
+    }
+
+    fn wrap(&self, buffer: &gst::BufferRef, places: &[PlaneBytes]) -> Result<Vec<Plane>, ClError> {
+        let mut planes: Vec<(usize, Plane)> = Vec::with_capacity(places.len());
+        for part in self.map(buffer, places)? {
+            let host: Arc<HostMemory> = Arc::new(HostMemory::new(&self.context, part.mapped)?);
+            planes.extend(part.planes.into_iter().map(|(plane, skip)| {
+                let memory = PlaneMemory::Host(host.clone());
+                (
+                    plane,
+                    Plane {
+                        memory,
+                        offset: skip,
+                        stride: places[plane].stride,
+                    },
+                )
+            }));
+        }
+        planes.sort_by_key(|(index, _)| *index);
+        Ok(planes.into_iter().map(|(_, plane)| plane).collect())
+    }
+
+    /// Uploads a frame with its own strides, from the source's memory if that is pinned, else from
+    /// a copy.
+    fn upload(
+        &mut self,
+        buffer: &gst::BufferRef,
+        places: &[PlaneBytes],
+    ) -> Result<ClFrame, ClError> {
+        let (parts, mut spans) = self.spans(buffer, places)?;
+        let mut size = 0;
+        let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+        for span in &mut spans {
+            span.start = size;
+            size += span.len.next_multiple_of(PLANE_ALIGNMENT);
+            match joined.last().and_then(|last| last.joined(span)) {
+                Some(both) => {
+                    joined.pop();
+                    joined.push(both);
+                }
+                None => joined.push(*span),
+            }
+        }
+        let (memory, source) = self.uploader.upload(parts, &joined, size)?;
+        self.meter.count_frame(ImportPath::Copied);
+        let planes = places.iter().zip(&spans).map(|(place, span)| Plane {
+            memory: PlaneMemory::Ours(memory.clone()),
+            offset: span.start,
+            stride: place.stride,
+        });
+        Ok(ClFrame {
+            planes: planes.collect(),
+            taken: ImportPath::Copied,
+            source,
+        })
+    }
+
+    /// Maps a frame for an upload: the parts, and the span of each plane, with 0 as its place on the device.
+    fn spans(
+        &self,
+        buffer: &gst::BufferRef,
+        places: &[PlaneBytes],
+    ) -> Result<(Vec<Mapped>, Vec<Span>), ClError> {
+        let mut parts = Vec::new();
+        let mut spans = Vec::with_capacity(places.len());
+        for part in self.map(buffer, places)? {
+            spans.extend(part.planes.iter().map(|&(plane, skip)| {
+                let span = Span {
+                    part: parts.len(),
+                    skip,
+                    start: 0,
+                    len: places[plane].len,
+                };
+                (plane, span)
+            }));
+            parts.push(part.mapped);
+        }
+        spans.sort_by_key(|(plane, _)| *plane);
+        Ok((parts, spans.into_iter().map(|(_, span)| span).collect()))
     }
 }

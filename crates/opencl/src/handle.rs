@@ -1,5 +1,5 @@
-//! Owned OpenCL objects: released exactly once; a failing release is logged, not a panic. A driver that stalls in a
-//! release must not delay a stop.
+//! Owned OpenCL objects, and the launch of a kernel. Objects are released exactly once; a failing release is logged, not a
+//! panic. A driver that stalls in a release must not delay a stop.
 
 use std::{
     collections::VecDeque,
@@ -20,7 +20,8 @@ use opencl3::{
     types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_mem, cl_program},
 };
 
-use clinspect_core::{ClError, ndrange::NdRange};
+use super::sync::Rank;
+use clinspect_core::ClError;
 
 /// libOpenCL could not be loaded (cl3's own code).
 pub(super) const NO_LIBRARY: i32 = -2000;
@@ -149,6 +150,52 @@ handle!(
 );
 shared_handle!(EventHandle);
 
+/// The global and local size of a launch; with `local` `None` the runtime chooses the local size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NdRange {
+    /// Work-items along each dimension.
+    pub global: [usize; 2],
+    /// Work-items of a work-group along each dimension.
+    pub local: Option<[usize; 2]>,
+}
+
+impl NdRange {
+    /// One dimension, local size chosen by the runtime.
+    pub fn linear(items: usize) -> Self {
+        Self {
+            global: [items, 1],
+            local: None,
+        }
+    }
+
+    /// One dimension: `groups` work-groups of `local` work-items.
+    pub fn groups(groups: usize, local: usize) -> Self {
+        Self {
+            global: [groups * local, 1],
+            local: Some([local, 1]),
+        }
+    }
+
+    /// `groups[0]` × `groups[1]` work-groups of `local` × 1 work-items.
+    pub fn tiles(groups: [usize; 2], local: usize) -> Self {
+        Self {
+            global: [groups[0] * local, groups[1]],
+            local: Some([local, 1]),
+        }
+    }
+
+    /// Covers `extent` with whole work-groups of `local`; the kernel checks bounds.
+    pub fn cover(extent: [usize; 2], local: [usize; 2]) -> Self {
+        Self {
+            global: [
+                extent[0].next_multiple_of(local[0]),
+                extent[1].next_multiple_of(local[1]),
+            ],
+            local: Some(local),
+        }
+    }
+}
+
 /// Enqueues a kernel of two dimensions. `wants_event`: the command has an event, else the result is null; opencl3 asks for an
 /// event in each call.
 ///
@@ -209,6 +256,8 @@ static WAITING: Mutex<Option<VecDeque<Release>>> = Mutex::new(None);
 
 /// Wakes the background thread.
 static MORE: Condvar = Condvar::new();
+/// Wakes those who wait for the background thread.
+static LESS: Condvar = Condvar::new();
 
 fn waiting() -> MutexGuard<'static, Option<VecDeque<Release>>> {
     WAITING.lock().unwrap_or_else(PoisonError::into_inner)
@@ -223,6 +272,19 @@ struct Release {
 /// Whether releases wait in the background: objects that were dropped may still exist.
 pub(super) fn are_late() -> bool {
     waiting().is_some()
+}
+
+/// Waits for at most [`STALL`] for the releases in the background. Called before memory is allocated: a program that makes and
+/// drops memory faster than a driver that has stalled releases it would run out of memory. A thread with the turn does not
+/// wait, because releases need it.
+pub(super) fn wait_for_late() {
+    if Rank::Order.is_held() {
+        return;
+    }
+    let are_waiting = |releases: &mut Option<VecDeque<Release>>| {
+        releases.as_ref().is_some_and(|late| !late.is_empty())
+    };
+    drop(LESS.wait_timeout_while(waiting(), STALL, are_waiting));
 }
 
 /// An object for the background thread to release.
@@ -298,5 +360,6 @@ fn work_until_none_waits() {
         };
         drop(releases);
         log_failure(release.call, (release.work)());
+        LESS.notify_all();
     }
 }

@@ -17,6 +17,7 @@ mod pins;
 mod pocl;
 mod program;
 mod queue;
+mod start;
 mod submission;
 mod sync;
 
@@ -25,12 +26,13 @@ pub use buffer::ClBuffer;
 pub use cache::Cache;
 pub use context::{ClContext, DeviceContext, open, open_before, open_profiled};
 pub use device::{DeviceInfo, devices, selectors};
-pub use handle::{Kernel, Mem};
+pub use handle::{Kernel, Mem, NdRange};
 pub use memory::{ClImage, ResultMemory};
-pub use meter::{FrameTimeline, Meter, Step, StepProfile, StepSpan, Taken, Totals};
+pub use meter::{FrameTimeline, ImportPath, Meter, Step, StepProfile, StepSpan, Totals};
 pub use order::Access;
 pub use pocl::{cache_folder as pocl_cache_folder, check_cache as check_pocl_cache};
 pub use program::{
     Compiling, Program, ProgramSource, beside_frames, observe_compiler, without_compiler,
 };
+pub use start::fail as fail_start;
 pub use submission::{Arg, Completion, HostBytes, HostMemory, Memory, Rows, Submission};

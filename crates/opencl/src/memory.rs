@@ -22,7 +22,7 @@ use opencl3::{
 
 use super::{
     context::{ClContext, DeviceContext},
-    handle::{CAT, Mem, call_error, first_of, release},
+    handle::{CAT, Mem, call_error, first_of, release, wait_for_late},
     order::Turn,
     queue::{Event, InOrderQueue, Pinned, Transfer},
     submission::Submission,
@@ -51,6 +51,7 @@ impl DeviceContext {
                 self.device_name()
             )));
         }
+        wait_for_late();
         // SAFETY: `host` is null, or the caller keeps the bytes for longer than the memory object.
         unsafe { create_buffer(self.raw_context(), flags, size, host) }
             .map(Mem::new)
@@ -109,14 +110,9 @@ impl ClContext {
         drop(surplus);
     }
 
-    /// `spare` if it holds `len` bytes, else new memory for later commands of [`Self::commands`].
-    fn pinned_for(
-        &self,
-        turn: &Turn,
-        spare: Option<Pinned>,
-        len: usize,
-    ) -> Result<Pinned, ClError> {
-        match spare {
+    /// Spare memory if it holds `len` bytes, else new memory for later commands of [`Self::commands`].
+    fn pinned_for(&self, turn: &Turn, len: usize) -> Result<Pinned, ClError> {
+        match self.spare_pinned() {
             Some(pinned) if pinned.len() >= len => Ok(pinned),
             _ => self
                 .map_pinned(turn, self.commands(), len.max(PINNED_BYTES))
@@ -133,9 +129,8 @@ impl ClContext {
         out: &mut [u8],
         subject: &str,
     ) -> Result<(), ClError> {
-        let spare = self.spare_pinned();
         let parts = [(mem, offset, out.len())];
-        let reading = self.read_after(&self.order().lock().turn, &parts, None, spare, subject)?;
+        let reading = self.read_after(&self.order().lock().turn, &parts, None, subject)?;
         self.finish_read(reading, &mut [out], subject).map(drop)
     }
 
@@ -146,12 +141,11 @@ impl ClContext {
         turn: &Turn,
         parts: &[(&Mem, usize, usize)],
         before: Option<&Arc<Event>>,
-        spare: Option<Pinned>,
         subject: &str,
     ) -> Result<Transfer, ClError> {
         let queue = self.commands();
         let len = parts.iter().map(|(_, _, len)| len).sum();
-        let pinned = self.pinned_for(turn, spare, len)?;
+        let pinned = self.pinned_for(turn, len)?;
         let mut last = before.cloned();
         let mut to = pinned.address().0;
         for &part in parts {
@@ -383,6 +377,7 @@ impl ClImage {
             num_samples: 0,
             buffer: ptr::null_mut::<std::ffi::c_void>() as cl_mem,
         };
+        wait_for_late();
         // SAFETY: format and description are read during the call; no host memory is given.
         unsafe {
             create_image(

@@ -88,7 +88,7 @@ fn rate(bytes: u64, ns: u64) -> f64 {
 
 /// How a frame reached the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum ImportPath {
     /// It was in device memory already.
     ZeroCopy,
     /// The device reads the source's memory in place: wait for the kernels before the frame is sent.
@@ -173,12 +173,12 @@ impl Meter {
     }
 
     /// Counts a frame.
-    pub fn count_frame(&self, taken: Taken) {
+    pub fn count_frame(&self, taken: ImportPath) {
         self.frames.fetch_add(1, Relaxed);
         match taken {
-            Taken::ZeroCopy => &self.zero_copy,
-            Taken::Wrapped => &self.wrapped,
-            Taken::Copied => &self.copied,
+            ImportPath::ZeroCopy => &self.zero_copy,
+            ImportPath::Wrapped => &self.wrapped,
+            ImportPath::Copied => &self.copied,
         }
         .fetch_add(1, Relaxed);
         self.update_timeline(Timeline::begin_frame);

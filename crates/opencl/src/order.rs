@@ -12,7 +12,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use crate::sync::{TurnGuard, Turns};
+use crate::sync::{Lock, Rank, TurnGuard, Turns};
 use clinspect_core::ClError;
 
 /// Owns the order of a device's commands.
@@ -69,59 +69,110 @@ impl Order {
         self.is_free.then_some(Turn(()))
     }
 
-    /// The state of a new buffer, which only the holder of this order sees; see [`BufferState::new`].
+    /// The state of a new buffer with undefined contents. `has_copy`: the host uses a copy, because the device has memory of
+    /// its own.
     pub fn own<C: Command>(&self, has_copy: bool) -> Owned<C> {
         Owned {
             owner: self.number,
-            state: UnsafeCell::new(BufferState::new(has_copy)),
+            contents: UnsafeCell::new(Contents::Undefined { users: Vec::new() }),
+            side: Lock::new(Rank::Host, HostSide::new(has_copy)),
             is_recycled: AtomicBool::new(false),
             is_broken: AtomicBool::new(false),
         }
     }
 }
 
-/// The state of a buffer, which belongs to an [`Order`].
+/// The state of a buffer: its contents belong to an [`Order`]. What the host does with it is behind a lock of its own, because
+/// a map that moves nothing need not wait for the order. Whoever takes both takes the order first.
 #[derive(Debug)]
 pub(crate) struct Owned<C> {
     owner: u64,
-    state: UnsafeCell<BufferState<C>>,
+    contents: UnsafeCell<Contents<C>>,
+    side: Lock<HostSide<C>>,
     /// The contents become undefined before the next use: a thread that only says this needs no lock.
     is_recycled: AtomicBool,
     /// An unmap has failed.
     is_broken: AtomicBool,
 }
 
-// SAFETY: a reference to the state needs the only `Key` of its owner, which is behind a lock.
+// SAFETY: a reference to the contents needs the only `Key` of its owner, which is behind a lock.
 unsafe impl<C: Send> Sync for Owned<C> {}
 
 impl<C: Command> Owned<C> {
-    /// The state.
+    /// The contents.
     ///
     /// # Panics
     /// The key is of another device.
     #[track_caller]
-    pub fn get<'a>(&'a self, key: &'a mut Key) -> &'a mut BufferState<C> {
+    fn get<'a>(&'a self, key: &'a mut Key) -> &'a mut Contents<C> {
         assert_eq!(self.owner, key.0, "a buffer of another device");
         // SAFETY: there is one `Key` with this number, and it is borrowed exclusively for as long as the result.
-        let state = unsafe { &mut *self.state.get() };
+        let contents = unsafe { &mut *self.contents.get() };
         if self.is_recycled.swap(false, Ordering::AcqRel) {
-            state.set_undefined();
+            self.side.lock().outdate_copy();
+            contents.set_undefined();
         }
-        state
+        contents
     }
 
-    pub fn get_mut(&mut self) -> &mut BufferState<C> {
-        self.state.get_mut()
+    /// The contents, for a command that uses them.
+    ///
+    /// # Errors
+    /// An unmap has failed before: what the host wrote may not have reached the device.
+    pub fn contents<'a>(&'a self, key: &'a mut Key) -> Result<&'a Contents<C>, ClError> {
+        self.check()?;
+        Ok(self.get(key))
     }
 
-    /// Like [`BufferState::set_undefined`], before the next use.
+    /// A command that was enqueued reads the contents.
+    pub fn set_reader(&self, key: &mut Key, command: C) {
+        self.get(key).set_reader(command);
+    }
+
+    /// A command that was enqueued writes the contents, after all users before.
+    pub fn set_writer(&self, key: &mut Key, command: C) {
+        *self.get(key) = Contents::written_by(command);
+        self.side.lock().outdate_copy();
+    }
+
+    /// A command that was enqueued writes a part of the contents. Later readers wait for it; the readers remain.
+    pub fn set_part_writer(&self, key: &mut Key, command: C) {
+        self.get(key).set_part_writer(command);
+        self.side.lock().outdate_copy();
+    }
+
+    /// The next writer need not preserve the contents. Returns the failure of the command that wrote them.
+    pub fn set_undefined(&self, key: &mut Key) -> Option<ClError> {
+        let contents = self.get(key);
+        self.side.lock().outdate_copy();
+        contents.set_undefined()
+    }
+
+    /// Like [`Self::set_undefined`], before the next use.
     pub fn recycle(&self) {
         self.is_recycled.store(true, Ordering::Release);
     }
 
-    /// Whether an unmap has failed.
-    pub fn is_broken(&self) -> bool {
-        self.is_broken.load(Ordering::Acquire)
+    /// Fails if an unmap has failed.
+    pub fn check(&self) -> Result<(), ClError> {
+        match self.is_broken.load(Ordering::Acquire) {
+            true => self.side.lock().check(),
+            false => Ok(()),
+        }
+    }
+
+    /// The map that lasts, where host and device share memory; for the end of the buffer.
+    pub fn shared_map(&mut self) -> Option<Address> {
+        let side = self.side.get_mut();
+        match side.host {
+            Host::Mapped { address, .. } if side.copy.is_none() => Some(address),
+            _ => None,
+        }
+    }
+
+    /// The last transfer from or to the host's copy; for the end of the buffer.
+    pub fn user_of_copy(&mut self) -> Option<C> {
+        self.side.get_mut().copy.as_ref()?.user.clone()
     }
 }
 
@@ -173,13 +224,17 @@ pub(crate) trait Transfers {
     /// The host's copy, on a device with memory of its own.
     fn host_copy(&self) -> Address;
 
-    /// Enqueues a transfer to the host's copy, after the writer of `contents` and after `user` of the copy.
+    /// Enqueues a transfer to the host's copy, after the writer of `contents` and after `user` of the copy. The device gets it
+    /// with [`Self::flush_downloads`] or later commands.
     fn download(
         &self,
         turn: &Turn,
         contents: &Contents<Self::Command>,
         user: Option<&Self::Command>,
     ) -> Result<Self::Command, ClError>;
+
+    /// Hands downloads to the device.
+    fn flush_downloads(&self, turn: &Turn) -> Result<(), ClError>;
 
     /// Enqueues a transfer from the host's copy, after all that use `contents`.
     fn upload(
@@ -201,10 +256,9 @@ pub(crate) trait Transfers {
     fn wait_for_end(&self, command: &Self::Command) -> Result<(), ClError>;
 }
 
-/// Who uses a buffer.
+/// How the host uses a buffer.
 #[derive(Debug)]
-pub(crate) struct BufferState<C> {
-    contents: Contents<C>,
+struct HostSide<C> {
     host: Host<C>,
     /// The host's copy, on a device with memory of its own.
     copy: Option<HostCopy<C>>,
@@ -243,6 +297,10 @@ struct HostCopy<C> {
     is_current: bool,
     /// The last transfer from or to the copy.
     user: Option<C>,
+    /// The host read the contents before these, so that it probably reads these, too.
+    is_wanted: bool,
+    /// The writer of the contents that `user` brings before the host has asked for them.
+    ahead_of: Option<C>,
 }
 
 /// What [`map`] did.
@@ -253,6 +311,7 @@ pub(crate) struct Mapped<C> {
     pub is_first: bool,
     /// The transfer to the host, and the command that wrote what was transferred.
     pub downloaded: Option<(C, Option<C>)>,
+    ready: Ready<C>,
 }
 
 /// What [`unmap`] did.
@@ -279,19 +338,22 @@ pub(crate) fn map<T: Transfers>(
     device: &T,
     access: Access,
 ) -> Result<Mapped<T::Command>, ClError> {
-    let (mapped, ready) = {
-        let mut ordered = order.lock();
-        let Ordered { turn, key } = &mut *ordered;
-        state.get(key).map(turn, device, access)?
+    let begun = state.map_in_place(device, access)?;
+    let mapped = match begun {
+        Some(mapped) => mapped,
+        None => {
+            let mut ordered = order.lock();
+            state.map(&mut ordered, device, access)?
+        }
     };
-    let waited = match &ready {
+    let waited = match &mapped.ready {
         Ready::Now => return Ok(mapped),
         Ready::Done(command) => device.wait(command),
         Ready::Ended(command) => device.wait_for_end(command),
     };
     if let Err(error) = waited {
         let mut ordered = order.lock();
-        state.get(&mut ordered.key).give_up(access);
+        state.give_up(&mut ordered.key, access);
         return Err(error);
     }
     Ok(mapped)
@@ -303,95 +365,193 @@ pub(crate) fn unmap<T: Transfers>(
     state: &Owned<T::Command>,
     device: &T,
 ) -> Unmapped<T::Command> {
-    let mut ordered = order.lock();
-    let Ordered { turn, key } = &mut *ordered;
-    let unmapped = state.get(key).unmap(turn, device);
-    if let Unmapped::Failed(_) = &unmapped {
-        state.is_broken.store(true, Ordering::Release);
-    }
-    unmapped
+    // The lock of the side ends with this statement: the order is locked first.
+    let unmapped = state.side.lock().unmap_in_place();
+    unmapped.unwrap_or_else(|| state.unmap(&mut order.lock(), device))
 }
 
-impl<C: Command> BufferState<C> {
-    /// Undefined contents. `has_copy`: the host uses a copy, because the device has memory of its own.
-    pub fn new(has_copy: bool) -> Self {
+/// Enqueues a transfer of the contents to the host's copy, if the host will probably ask for it: a thread that maps the buffer
+/// then neither enqueues nor waits.
+///
+/// # Errors
+/// The failing call.
+pub(crate) fn download_ahead<T: Transfers>(
+    ordered: &mut Ordered,
+    state: &Owned<T::Command>,
+    device: &T,
+) -> Result<(), ClError> {
+    let contents = state.get(&mut ordered.key);
+    let mut side = state.side.lock();
+    if let Host::Away = side.host
+        && let Some(copy) = &mut side.copy
+        && copy.is_wanted
+    {
+        copy.download(&ordered.turn, device, contents)?;
+        copy.ahead_of = contents.writer().cloned();
+    }
+    Ok(())
+}
+
+impl<C: Command> Owned<C> {
+    /// Maps without the order, if nothing must be enqueued; `None` if something must.
+    fn map_in_place<T: Transfers<Command = C>>(
+        &self,
+        device: &T,
+        access: Access,
+    ) -> Result<Option<Mapped<C>>, ClError> {
+        // What a recycled buffer holds is undefined.
+        let is_undefined = self.is_recycled.load(Ordering::Acquire);
+        self.side.lock().map_in_place(device, access, is_undefined)
+    }
+
+    fn map<T: Transfers<Command = C>>(
+        &self,
+        Ordered { turn, key }: &mut Ordered,
+        device: &T,
+        access: Access,
+    ) -> Result<Mapped<C>, ClError> {
+        let contents = self.get(key);
+        let mut side = self.side.lock();
+        // Another thread may have mapped the buffer meanwhile.
+        let is_undefined = contents.is_undefined();
+        if let Some(begun) = side.map_in_place(device, access, is_undefined)? {
+            return Ok(begun);
+        }
+        let mut downloaded = None;
+        let (address, command) = if let Some(copy) = &mut side.copy {
+            let writer = contents.writer().cloned();
+            let command = copy.download(turn, device, contents)?;
+            copy.is_wanted = access.read;
+            device.flush_downloads(turn)?;
+            downloaded = Some((command.clone(), writer));
+            (device.host_copy(), command)
+        } else {
+            let begun = device.map(turn, access, contents);
+            if begun.is_err() && access.write {
+                contents.forget_readers();
+            }
+            begun?
+        };
+        Ok(side.begin(address, access, Ready::Done(command), downloaded))
+    }
+
+    /// The host cannot use its map, because what it waited for has failed.
+    fn give_up(&self, key: &mut Key, access: Access) {
+        let contents = self.get(key);
+        let mut side = self.side.lock();
+        if let Host::Mapped { maps, .. } = &mut side.host {
+            *maps -= 1;
+            if *maps == 0 {
+                side.host = Host::Away;
+            }
+        }
+        side.outdate_copy();
+        if access.write {
+            // The failure of a reader fails only this map.
+            contents.forget_readers();
+        }
+    }
+
+    fn unmap<T: Transfers<Command = C>>(
+        &self,
+        Ordered { turn, key }: &mut Ordered,
+        device: &T,
+    ) -> Unmapped<C> {
+        let contents = self.get(key);
+        let mut side = self.side.lock();
+        if let Some(unmapped) = side.unmap_in_place() {
+            return unmapped;
+        }
+        let Host::Mapped {
+            address, writes, ..
+        } = side.host
+        else {
+            return Unmapped::NotMapped;
+        };
+        side.host = Host::Away;
+        let ended = match &mut side.copy {
+            Some(copy) => device.upload(turn, contents).inspect(|command| {
+                copy.is_current = true;
+                copy.user = Some(command.clone());
+            }),
+            None => device.unmap(turn, address),
+        };
+        match ended {
+            Ok(command) if !writes => {
+                contents.set_reader(command);
+                Unmapped::Ended
+            }
+            Ok(command) => {
+                // If the transfer fails, every reader of the contents must fail.
+                *contents = Contents::written_by(command.clone());
+                match side.copy {
+                    Some(_) => Unmapped::Uploaded(command),
+                    None => Unmapped::Ended,
+                }
+            }
+            Err(error) => {
+                side.host = Host::Broken(error.clone());
+                self.is_broken.store(true, Ordering::Release);
+                Unmapped::Failed(error)
+            }
+        }
+    }
+}
+
+impl<C: Command> HostCopy<C> {
+    /// Enqueues a transfer of the contents to the copy, which is outdated.
+    fn download<T: Transfers<Command = C>>(
+        &mut self,
+        turn: &Turn,
+        device: &T,
+        contents: &mut Contents<C>,
+    ) -> Result<C, ClError> {
+        let command = device.download(turn, contents, self.user.as_ref())?;
+        contents.set_reader(command.clone());
+        (self.is_current, self.user) = (true, Some(command.clone()));
+        Ok(command)
+    }
+}
+
+impl<C: Command> HostSide<C> {
+    fn new(has_copy: bool) -> Self {
         let copy = HostCopy {
             is_current: false,
             user: None,
+            is_wanted: false,
+            ahead_of: None,
         };
         Self {
-            contents: Contents::Undefined { users: Vec::new() },
             host: Host::Away,
             copy: has_copy.then_some(copy),
         }
     }
 
-    /// The contents, for a command that uses them.
-    ///
-    /// # Errors
-    /// An unmap has failed before: what the host wrote may not have reached the device.
-    pub fn contents(&self) -> Result<&Contents<C>, ClError> {
+    fn check(&self) -> Result<(), ClError> {
         match &self.host {
             Host::Broken(error) => Err(error.clone()),
-            _ => Ok(&self.contents),
+            _ => Ok(()),
         }
     }
 
-    /// A command that was enqueued reads the contents.
-    pub fn set_reader(&mut self, command: C) {
-        self.contents.set_reader(command);
-    }
-
-    /// A command that was enqueued writes the contents, after all users before.
-    pub fn set_writer(&mut self, command: C) {
-        self.contents = Contents::written_by(command);
-        self.outdate_copy();
-    }
-
-    /// A command that was enqueued writes a part of the contents. Later readers wait for it; the readers remain.
-    pub fn set_part_writer(&mut self, command: C) {
-        self.contents.set_part_writer(command);
-        self.outdate_copy();
-    }
-
-    /// The next writer need not preserve the contents. Returns the failure of the command that wrote them.
-    pub fn set_undefined(&mut self) -> Option<ClError> {
-        self.outdate_copy();
-        // What reads the contents has waited for the transfer that wrote them, or is itself one.
-        if let (Contents::Written { readers, .. }, Some(copy)) = (&self.contents, &mut self.copy)
-            && readers.iter().any(C::is_over)
-            && readers.iter().all(C::is_over)
-        {
-            copy.user = None;
-        }
-        self.contents.set_undefined()
-    }
-
+    /// The device gets other contents.
     fn outdate_copy(&mut self) {
         if let Some(copy) = &mut self.copy {
             copy.is_current = false;
+            if copy.ahead_of.take().is_some() {
+                // The transfer was in vain.
+                copy.is_wanted = false;
+            }
         }
     }
 
-    /// The map that lasts, where host and device share memory; for the end of the buffer.
-    pub fn shared_map(&self) -> Option<Address> {
-        match self.host {
-            Host::Mapped { address, .. } if self.copy.is_none() => Some(address),
-            _ => None,
-        }
-    }
-
-    /// The last transfer from or to the host's copy.
-    pub fn user_of_copy(&self) -> Option<&C> {
-        self.copy.as_ref()?.user.as_ref()
-    }
-
-    fn map<T: Transfers<Command = C>>(
+    /// Maps, if nothing must be enqueued.
+    fn map_in_place<T: Transfers<Command = C>>(
         &mut self,
-        turn: &Turn,
         device: &T,
         access: Access,
-    ) -> Result<(Mapped<C>, Ready<C>), ClError> {
+        is_undefined: bool,
+    ) -> Result<Option<Mapped<C>>, ClError> {
         match &mut self.host {
             Host::Broken(error) => return Err(error.clone()),
             Host::Mapped { writes: false, .. } if access.write => {
@@ -410,102 +570,79 @@ impl<C: Command> BufferState<C> {
                     address: *address,
                     is_first: false,
                     downloaded: None,
+                    ready: ready.clone(),
                 };
-                return Ok((mapped, ready.clone()));
+                return Ok(Some(mapped));
             }
             Host::Away => {}
         }
-        let mut mapped = Mapped {
-            address: Address(std::ptr::null_mut()),
-            is_first: true,
-            downloaded: None,
+        let Some(copy) = &mut self.copy else {
+            return Ok(None);
         };
-        let ready = if let Some(copy) = &mut self.copy {
-            mapped.address = device.host_copy();
-            if copy.is_current || (access.write && self.contents.is_undefined()) {
-                // The host may read while an upload does, but not write.
-                let user = copy.user.clone();
-                let user = user.filter(|user| access.write && !user.is_over());
-                user.map_or(Ready::Now, Ready::Ended)
-            } else {
-                let writer = self.contents.writer().cloned();
-                let command = device.download(turn, &self.contents, copy.user.as_ref())?;
-                self.contents.set_reader(command.clone());
-                copy.is_current = true;
-                copy.user = Some(command.clone());
-                mapped.downloaded = Some((command.clone(), writer));
-                Ready::Done(command)
-            }
+        let has_bytes = if is_undefined {
+            access.write
         } else {
-            let begun = device.map(turn, access, &self.contents);
-            if begun.is_err() && access.write {
-                self.contents.forget_readers();
-            }
-            let (address, command) = begun?;
-            mapped.address = address;
-            Ready::Done(command)
+            copy.is_current
         };
+        if !has_bytes {
+            return Ok(None);
+        }
+        let user = copy.user.clone();
+        let unended = user.clone().filter(|user| !user.is_over());
+        let (ready, downloaded) = match (copy.ahead_of.take(), user) {
+            (Some(writer), Some(user)) => {
+                let ready = unended.map_or(Ready::Now, Ready::Done);
+                (ready, Some((user, Some(writer))))
+            }
+            // The host may read while an upload does, but not write.
+            _ => {
+                let unended = unended.filter(|_| access.write);
+                (unended.map_or(Ready::Now, Ready::Ended), None)
+            }
+        };
+        Ok(Some(self.begin(
+            device.host_copy(),
+            access,
+            ready,
+            downloaded,
+        )))
+    }
+
+    /// Notes the first map.
+    fn begin(
+        &mut self,
+        address: Address,
+        access: Access,
+        ready: Ready<C>,
+        downloaded: Option<(C, Option<C>)>,
+    ) -> Mapped<C> {
         self.host = Host::Mapped {
-            address: mapped.address,
+            address,
             writes: access.write,
             maps: 1,
             ready: ready.clone(),
         };
-        Ok((mapped, ready))
-    }
-
-    /// The host cannot use its map, because what it waited for has failed.
-    fn give_up(&mut self, access: Access) {
-        if let Host::Mapped { maps, .. } = &mut self.host {
-            *maps -= 1;
-            if *maps == 0 {
-                self.host = Host::Away;
-            }
-        }
-        self.outdate_copy();
-        if access.write {
-            // The failure of a reader fails only this map.
-            self.contents.forget_readers();
+        Mapped {
+            address,
+            is_first: true,
+            downloaded,
+            ready,
         }
     }
 
-    fn unmap<T: Transfers<Command = C>>(&mut self, turn: &Turn, device: &T) -> Unmapped<C> {
-        let (address, writes) = match &mut self.host {
+    /// Ends a map, if nothing must be enqueued.
+    fn unmap_in_place(&mut self) -> Option<Unmapped<C>> {
+        match &mut self.host {
             Host::Mapped { maps, .. } if *maps > 1 => {
                 *maps -= 1;
-                return Unmapped::Ended;
+                Some(Unmapped::Ended)
             }
-            Host::Mapped {
-                address, writes, ..
-            } => (*address, *writes),
-            Host::Away | Host::Broken(_) => return Unmapped::NotMapped,
-        };
-        self.host = Host::Away;
-        let ended = match &mut self.copy {
-            Some(_) if !writes => return Unmapped::Ended,
-            Some(copy) => device.upload(turn, &self.contents).inspect(|command| {
-                copy.is_current = true;
-                copy.user = Some(command.clone());
-            }),
-            None => device.unmap(turn, address),
-        };
-        match ended {
-            Ok(command) if !writes => {
-                self.contents.set_reader(command);
-                Unmapped::Ended
+            Host::Mapped { writes: false, .. } if self.copy.is_some() => {
+                self.host = Host::Away;
+                Some(Unmapped::Ended)
             }
-            Ok(command) => {
-                // If the transfer fails, every reader of the contents must fail.
-                self.contents = Contents::written_by(command.clone());
-                match self.copy {
-                    Some(_) => Unmapped::Uploaded(command),
-                    None => Unmapped::Ended,
-                }
-            }
-            Err(error) => {
-                self.host = Host::Broken(error.clone());
-                Unmapped::Failed(error)
-            }
+            Host::Mapped { .. } => None,
+            Host::Away | Host::Broken(_) => Some(Unmapped::NotMapped),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What the CPU driver PoCL needs: whole files in its cache, and a processor for each of its threads.
 //!
-//! **The cache.** PoCL loads compiled kernels from its cache without a check, and a truncated file ends the process
-//! inside the driver. PoCL 3.1 to 6.0 flush the bitcode of a program to the disk before they give it
+//! **The cache.** PoCL loads compiled kernels from its cache without a check, and a damaged file ends the process
+//! inside the driver, or computes wrong. PoCL 3.1 to 6.0 flush the bitcode of a program to the disk before they give it
 //! its name, but not the machine code of a kernel: a power cut, or a full disk, may leave such a file
-//! empty or short. So the files are checked before PoCL reads them, and truncated ones are removed:
-//! PoCL compiles them again. The check only reads headers.
+//! empty, short or filled with zeros. So the files are checked before PoCL reads them. Files that are too short for their
+//! headers, and files that changed since a complete start ([`super::start`]) are removed: PoCL compiles them again.
 //!
 //! **The threads**, on a machine with two processors.
 //! PoCL has a thread per processor and wakes them all for each kernel. Linux often queues two of them on one
@@ -14,6 +14,7 @@
 //! processors the process may use. If the user sets it, the threads stay as PoCL made them.
 
 use std::{
+    collections::BTreeMap,
     env,
     ffi::{CStr, c_char},
     fs::{self, File},
@@ -26,15 +27,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::handle::CAT;
+use super::{
+    cache::{Cache, hash},
+    handle::CAT,
+};
 use clinspect_core::ClError;
 
 /// Another process may be writing files right now; a file that stays short for longer is truncated.
 const WRITING: Duration = Duration::from_secs(2);
-/// Time between two checks of such a file.
+/// Another process checks the files within this time.
+const CHECKING: Duration = Duration::from_secs(10);
+/// Time between two checks of such a file, or of that process.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Depth of PoCL's folders: hash, hash, kernel, group size.
 const DEPTH: usize = 5;
+
+/// First bytes of the names under which PoCL writes files, before it gives them their own.
+const TEMPORARY: &[u8] = b"tempfile";
 
 /// PoCL's default if the environment names no folder.
 const PUBLIC: &str = "/tmp/pocl/kcache";
@@ -55,11 +64,11 @@ pub fn cache_folder() -> PathBuf {
     }
 }
 
-/// Removes truncated files from the cache; refuses a cache in which other users could place code.
+/// Removes damaged files from the cache, and says so in a sentence; refuses a cache in which other users could place code.
 ///
 /// # Errors
 /// [`ClError::Unavailable`] with the file or folder and what to do.
-pub fn check_cache() -> Result<(), ClError> {
+pub fn check_cache() -> Result<Option<String>, ClError> {
     let folder = cache_folder();
     if let Some(place) = foreign(&folder) {
         return Err(ClError::Unavailable(format!(
@@ -68,22 +77,139 @@ pub fn check_cache() -> Result<(), ClError> {
             place.display()
         )));
     }
-    for cut in cut_files(&folder) {
-        fs::remove_file(&cut).map_err(|error| {
-            ClError::Unavailable(format!(
-                "the compiled kernel {} was cut short by a power cut or a full disk, and cannot be \
-                 removed ({error}); remove the folder {}, and PoCL compiles it again",
-                cut.display(),
-                folder.display()
-            ))
-        })?;
-        gst::warning!(
-            CAT,
-            "removed {}, which a power cut or a full disk had cut short: PoCL compiles it again",
-            cut.display()
-        );
+    // A process that starts has checked the files already, and now writes some.
+    let removed = alone(|| {
+        let mut damaged = cut_files(&folder);
+        damaged.extend(changed_files(&folder));
+        remove(
+            &damaged,
+            "a power cut, a full disk or a failing disk damaged them",
+        )
+    });
+    removed.unwrap_or(Ok(None))
+}
+
+/// Runs `remove` if no process is within a start, this one included: then no file in PoCL's cache is being written or
+/// loaded. Processes that start meanwhile wait.
+pub(super) fn alone<T>(remove: impl FnOnce() -> T) -> Option<T> {
+    // The lock is the folder's own, and ends with the file. A cache that does not exist yet has no file to remove.
+    let lock = File::open(cache_folder()).ok();
+    let is_alone = lock.as_ref().is_none_or(|lock| lock.try_lock().is_ok());
+    is_alone.then(remove)
+}
+
+/// This process' part of the lock of PoCL's cache: no process removes files while it lives.
+#[derive(Debug)]
+pub(super) struct Together(#[expect(dead_code, reason = "holds the lock")] File);
+
+/// Waits until no process removes files. `None` if there is no cache yet, or if it takes too long.
+pub(super) fn together() -> Option<Together> {
+    let lock = File::open(cache_folder()).ok()?;
+    let end = Instant::now() + CHECKING;
+    while lock.try_lock_shared().is_err() {
+        if Instant::now() >= end {
+            return None;
+        }
+        thread::sleep(PAUSE);
     }
-    Ok(())
+    Some(Together(lock))
+}
+
+/// Removes compiled files, because of `why`; returns a sentence about it, if there are any.
+///
+/// # Errors
+/// [`ClError::Unavailable`] with the file that cannot be removed and what to do.
+fn remove(files: &[PathBuf], why: &str) -> Result<Option<String>, ClError> {
+    let folder = cache_folder();
+    for file in files {
+        match fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(ClError::Unavailable(format!(
+                    "the compiled kernel {} cannot be used, because {why}, and cannot be removed ({error}); remove \
+                     the folder {}, and PoCL compiles it again",
+                    file.display(),
+                    folder.display()
+                )));
+            }
+            _ => gst::warning!(CAT, "removed {}: {why}", file.display()),
+        }
+    }
+    let sentence = format!(
+        "{} compiled kernels in PoCL's cache {} were removed, because {why}; PoCL compiles them again, so this start \
+         takes longer",
+        files.len(),
+        folder.display()
+    );
+    Ok((!files.is_empty()).then_some(sentence))
+}
+
+/// The checksum of each compiled file, by its path in the folder of the cache.
+type Sums = BTreeMap<String, u64>;
+
+/// The key of the checksums in the plugin's cache.
+fn sums_key(folder: &Path) -> String {
+    format!("checksums of the compiled kernels in {}", folder.display())
+}
+
+/// The checksums of the files as they are now.
+fn sums(folder: &Path) -> Sums {
+    let files = compiled_files(folder).into_iter().filter_map(|path| {
+        let name = path.strip_prefix(folder).ok()?.to_str()?.to_owned();
+        Some((name, hash(&fs::read(path).ok()?)))
+    });
+    files.collect()
+}
+
+/// The checksums that a complete start kept.
+fn kept_sums(folder: &Path) -> Sums {
+    let kept = Cache::open()
+        .ok()
+        .and_then(|cache| cache.read(&sums_key(folder)));
+    let kept = kept
+        .and_then(|kept| String::from_utf8(kept).ok())
+        .unwrap_or_default();
+    let line = |line: &str| {
+        let (sum, name) = line.split_once(' ')?;
+        Some((name.to_owned(), u64::from_str_radix(sum, 16).ok()?))
+    };
+    kept.lines().filter_map(line).collect()
+}
+
+/// Keeps the checksums of all files: a start with them was complete.
+pub(super) fn keep_sums(cache: &Cache) {
+    let folder = cache_folder();
+    let now = sums(&folder);
+    if now != kept_sums(&folder) {
+        let lines: Vec<String> = now
+            .iter()
+            .map(|(name, sum)| format!("{sum:016x} {name}"))
+            .collect();
+        cache.write(&sums_key(&folder), lines.join("\n").as_bytes());
+    }
+}
+
+/// The files whose content is another than in the last complete start.
+fn changed_files(folder: &Path) -> Vec<PathBuf> {
+    let (kept, now) = (kept_sums(folder), sums(folder));
+    let changed = now
+        .iter()
+        .filter(|(name, sum)| kept.get(*name).is_some_and(|kept| kept != *sum));
+    changed.map(|(name, _)| folder.join(name)).collect()
+}
+
+/// Removes the files that no complete start has used, or all, because the last start was not complete; returns a
+/// sentence about it, if there are any.
+pub(super) fn remove_suspects(all: bool) -> Option<String> {
+    let folder = cache_folder();
+    let kept = if all { Sums::new() } else { kept_sums(&folder) };
+    let is_suspect = |path: &PathBuf| {
+        let name = path.strip_prefix(&folder).ok().and_then(Path::to_str);
+        name.is_none_or(|name| !kept.contains_key(name))
+    };
+    let mut suspects = compiled_files(&folder);
+    suspects.retain(is_suspect);
+    let why = "the last start on this device ended inside the driver or failed, and may have loaded a damaged one";
+    remove(&suspects, why).unwrap_or_else(|error| Some(error.to_string()))
 }
 
 /// The folder that lets another user write to the cache.
@@ -109,8 +235,8 @@ fn foreign(folder: &Path) -> Option<PathBuf> {
 
 /// The truncated files in `folder`.
 fn cut_files(folder: &Path) -> Vec<PathBuf> {
-    let mut short = Vec::new();
-    add_short_files(folder, DEPTH, &mut short);
+    let mut short = compiled_files(folder);
+    short.retain(|path| is_short(path));
     let end = Instant::now() + WRITING;
     while !short.is_empty() && Instant::now() < end {
         thread::sleep(PAUSE);
@@ -119,25 +245,30 @@ fn cut_files(folder: &Path) -> Vec<PathBuf> {
     short
 }
 
-/// Adds the files in `folder` and its folders that are short now. Unreadable files are left to PoCL,
-/// which reports them.
-fn add_short_files(folder: &Path, depth: usize, short: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.filter_map(Result::ok) {
-        let path = entry.path();
-        // Links are not followed, since they could form circles, and pipes are not opened, since
-        // they block.
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        if kind.is_dir() && depth > 0 {
-            add_short_files(&path, depth - 1, short);
-        } else if kind.is_file() && is_short(&path) {
-            short.push(path);
+/// The files in `folder` and its folders that hold compiled code, without those that PoCL still writes. Unreadable
+/// folders are left to PoCL, which reports them.
+fn compiled_files(folder: &Path) -> Vec<PathBuf> {
+    fn add(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+        let entries = fs::read_dir(folder).into_iter().flatten();
+        for entry in entries.filter_map(Result::ok) {
+            let path = entry.path();
+            // Links are not followed, since they could form circles, and pipes are not opened, since
+            // they block.
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let is_written = || entry.file_name().as_encoded_bytes().starts_with(TEMPORARY);
+            let is_compiled = || path.extension().is_some_and(|of| of == "so" || of == "bc");
+            if kind.is_dir() && depth > 0 {
+                add(&path, depth - 1, files);
+            } else if kind.is_file() && is_compiled() && !is_written() {
+                files.push(path);
+            }
         }
     }
+    let mut files = Vec::new();
+    add(folder, DEPTH, &mut files);
+    files
 }
 
 fn is_short(path: &Path) -> bool {
@@ -150,12 +281,12 @@ fn is_short(path: &Path) -> bool {
     }
 }
 
-/// Whether a file is complete; files other than compiled code are accepted.
+/// Whether a file of compiled code is complete.
 fn is_whole(path: &Path) -> io::Result<bool> {
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("so") => is_whole_elf(&mut File::open(path)?),
-        Some("bc") => is_whole_bitcode(&mut File::open(path)?),
-        _ => Ok(true),
+    let mut file = File::open(path)?;
+    match path.extension().is_some_and(|extension| extension == "so") {
+        true => is_whole_elf(&mut file),
+        false => is_whole_bitcode(&mut file),
     }
 }
 

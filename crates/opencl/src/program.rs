@@ -20,8 +20,9 @@ use super::{
     cache::{Cache, hash},
     device::DeviceInfo,
     handle::{BuiltProgram, Kernel, call_error},
+    start,
 };
-use clinspect_core::ClError;
+use clinspect_core::{ClError, kernels::CONSTANTS};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -89,9 +90,9 @@ programs! {
     /// Sums of frames for the flat field's references, and the replacement of bad samples.
     FlatField: WithBuiltins ["common.cl" "flat_field.cl"]
     /// The flat field for a CPU.
-    FlatFieldRows: WithBuiltins ["common.cl" "flat_field_rows.cl"]
+    FlatFieldRows: WithBuiltins ["common.cl" "flat_field_value.cl" "flat_field_rows.cl"]
     /// The flat field on any device.
-    FlatFieldItems: AnyDevice ["common.cl" "flat_field_items.cl"]
+    FlatFieldItems: AnyDevice ["common.cl" "flat_field_value.cl" "flat_field_items.cl"]
     /// The Gaussian on any device.
     Gaussian: WithBuiltins ["common.cl" "gaussian.cl"]
     /// The Gaussian of adjacent 8-bit samples with binomial weights for a CPU.
@@ -119,8 +120,7 @@ programs! {
     /// The pitch comparison for a GPU.
     PitchThresholdWide: AnyDevice [
         "common.cl" "pitch_threshold.cl" "presence_tiles.cl" "pitch_threshold_items.cl"
-        "pitch_threshold_runs.cl" "pitch_threshold_compare_int.cl" "pitch_threshold_rows.cl"
-        "pitch_threshold_wide.cl"
+        "pitch_threshold_runs.cl" "pitch_threshold_wide.cl"
     ]
     /// The pitch comparison for a GPU, with the comparisons as constants. `NVIDIA=0`: without the
     /// instructions of `nvidia.cl`.
@@ -132,10 +132,33 @@ programs! {
     // `mask_ignore.cl` is part of this program, which is built at the start: a new mask needs no compiler.
     PitchThresholdMask: WithBuiltins [
         "common.cl" "pitch_threshold.cl" "presence_tiles.cl" "scales.cl" "pitch_threshold_measure.cl"
-        "mask_ignore.cl" "mask_expand.cl" "pitch_threshold_mask.cl"
+        "mask_ignore.cl" "mask_expand.cl" "mask_tiles.cl" "pitch_threshold_mask.cl"
     ]
     /// The search for tiles without the pattern.
     Presence: WithBuiltins ["common.cl" "pitch_threshold.cl" "presence_tiles.cl" "presence.cl"]
+    /// The comparison along vectors of any angle on any device.
+    LatticeItems: WithBuiltins [
+        "common.cl" "pitch_threshold_lattice.cl" "mask_bits.cl" "pitch_threshold_lattice_lanes.cl"
+        "pitch_threshold_lattice_items.cl"
+    ]
+    /// The comparison along vectors of any angle for a CPU.
+    LatticeRows: WithBuiltins [
+        "common.cl" "pitch_threshold_lattice.cl" "mask_bits.cl" "pitch_threshold_lattice_lanes.cl"
+        "pitch_threshold_lattice_rows.cl"
+    ]
+    /// Processing of packed masks, and the differences of their pixels along vectors.
+    LatticeMask: WithBuiltins [
+        "common.cl" "pitch_threshold_lattice.cl" "presence_tiles.cl" "mask_ignore.cl" "mask_expand.cl" "mask_tiles.cl"
+        "pitch_threshold_lattice_runs.cl"
+    ]
+    /// The search for tiles without the pattern, where the comparison is along vectors.
+    LatticePresence: WithBuiltins [
+        "common.cl" "pitch_threshold_lattice.cl" "presence_tiles.cl" "presence.cl"
+    ]
+    /// Differences before the threshold, along vectors.
+    LatticeDifference: WithBuiltins [
+        "common.cl" "pitch_threshold_lattice.cl" "pitch_threshold_difference.cl"
+    ]
     /// The comparison at coarser levels for a CPU.
     ScalesRows: WithBuiltins [
         "common.cl" "pitch_threshold.cl" "scales.cl" "pitch_threshold_measure.cl" "scales_join.cl"
@@ -188,21 +211,37 @@ impl ProgramSource {
         all.filter(move |source| kinds.contains(&source.kind()))
     }
 
+    /// The constants of its files, as definitions.
+    fn constants(self) -> String {
+        let files = self.files();
+        let is_used = |file| files.iter().any(|&(name, _)| name == file);
+        let constants = CONSTANTS.iter().filter(|constant| is_used(constant.file));
+        constants
+            .map(|constant| {
+                let number = |&value: &i64| match value {
+                    // The smallest int has no literal of its own.
+                    ..0 => format!("({}-1)", value + 1),
+                    _ => value.to_string(),
+                };
+                let numbers: Vec<String> = constant.values.iter().map(number).collect();
+                format!(" -D{}={}", constant.name, numbers.join(","))
+            })
+            .collect()
+    }
+
     /// Whether each list of comparisons has a program of its own.
     pub(super) fn has_constants(self) -> bool {
         self.kind() == Kind::WithConstants
     }
 
-    /// A number that changes with the text of any program.
+    /// A number that changes with the text and the constants of any program.
     pub fn fingerprint() -> u64 {
         static FINGERPRINT: LazyLock<u64> = LazyLock::new(|| {
-            let files = ProgramSource::ALL.iter().flat_map(|source| source.files());
-            hash(
-                files
-                    .flat_map(|(_, text)| text.bytes())
-                    .collect::<Vec<u8>>()
-                    .as_slice(),
-            )
+            let texts = ProgramSource::ALL.iter().map(|source| {
+                let texts: String = source.files().iter().map(|(_, text)| *text).collect();
+                texts + &source.constants()
+            });
+            hash(texts.collect::<String>().as_bytes())
         });
         *FINGERPRINT
     }
@@ -308,6 +347,7 @@ impl Program {
     /// The program has no kernel of that name, or the device is out of resources.
     pub fn kernel(&self, name: &str) -> Result<Kernel, ClError> {
         let error = |code| {
+            start::fail();
             call_error(
                 "clCreateKernel",
                 code,
@@ -389,7 +429,8 @@ struct Build<'a> {
 impl Build<'_> {
     /// Takes the compiled program from the cache, or compiles and keeps it.
     fn with_cache(&self, text: &str, options: &str, cache: &Cache) -> Result<Program, ClError> {
-        let key = format!("{}\n{options}\n{text}", self.device.identity());
+        let constants = self.source.constants();
+        let key = format!("{}\n{options}{constants}\n{text}", self.device.identity());
         if let Some(binary) = cache.read(&key) {
             match self.load(&binary, options) {
                 Ok(program) => return Ok(program),
@@ -434,7 +475,8 @@ impl Build<'_> {
 
     fn finish(&self, handle: BuiltProgram, options: &str) -> Result<Program, ClError> {
         let file = self.source.file();
-        let c_options = CString::new(format!("-cl-std=CL1.2 {options}"))
+        let constants = self.source.constants();
+        let c_options = CString::new(format!("-cl-std=CL1.2 {options}{constants}"))
             .map_err(|_| ClError::Refused("a compiler option contains a NUL byte".into()))?;
         let built = build_program(
             handle.raw(),

@@ -91,6 +91,11 @@ impl InOrderQueue {
         call(self.queue.raw()).map(|event| Event::of(self, event))
     }
 
+    /// See [`super::device::DeviceInfo::fails_whole`].
+    pub fn fails_whole(&self) -> bool {
+        self.fails_whole
+    }
+
     fn next_number(&self) -> u64 {
         self.enqueued.fetch_add(1, AcqRel) + 1
     }
@@ -154,6 +159,8 @@ pub(super) struct Event {
     number: u64,
     /// The command is known to be complete without a failure: no further query is needed.
     is_done: AtomicBool,
+    /// A command of another queue that waits for this one: when it has ended, so has this one.
+    follower: OnceLock<Arc<Event>>,
 }
 
 impl Drop for Event {
@@ -179,6 +186,7 @@ impl Event {
             number: queue.next_number(),
             queue: queue.clone(),
             is_done: AtomicBool::new(false),
+            follower: OnceLock::new(),
         })
     }
 
@@ -243,9 +251,17 @@ impl Event {
         self.queue.ended.fetch_max(self.number, AcqRel);
     }
 
-    /// Whether a command of this queue that is at least as late has ended.
+    /// `follower` waits for this command, in another queue.
+    pub fn set_follower(&self, follower: &Arc<Self>) {
+        if !self.shares_queue(follower) {
+            let _ = self.follower.set(follower.clone());
+        }
+    }
+
+    /// Whether a command has ended that is at least as late in this queue, or as the one that waits for this one in its queue.
     fn has_been_passed(&self) -> bool {
-        self.number <= self.queue.ended.load(Acquire)
+        let passed = |event: &Self| event.number <= event.queue.ended.load(Acquire);
+        passed(self) || self.follower.get().is_some_and(|follower| passed(follower))
     }
 
     /// Whether the command is known to be complete without a failure. Where a failure ends the context, a command is complete

@@ -19,14 +19,15 @@ use opencl3::{
 use super::{
     buffer::{ClBuffer, unended_elsewhere},
     context::ClContext,
-    handle::{CAT, Kernel, Mem, call_error, enqueue_kernel, first_of},
+    handle::{CAT, Kernel, Mem, NdRange, call_error, enqueue_kernel, first_of},
     meter::Meter,
-    order::{Ordered, Turn},
+    order::{self, Ordered, Turn},
     program::{Compiling, notify_compiler},
-    queue::{Event, Pinned, Transfer},
+    queue::{Event, Transfer},
+    start::FirstUse,
     sync::{Lock, Rank, TurnGuard},
 };
-use clinspect_core::{ClError, ndrange::NdRange};
+use clinspect_core::ClError;
 
 /// Longest time that a drop waits for the device. A drop waits only after a frame has failed midway.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
@@ -171,10 +172,12 @@ pub struct Submission<'a> {
     last: Option<Arc<Event>>,
     /// Commands of other elements, and uploads, that these commands wait for.
     waited: Vec<Arc<Event>>,
+    /// How many of `waited` know the command that waits for them.
+    followed: usize,
+    /// A kernel of these commands runs for the first time.
+    first_use: Option<FirstUse>,
     /// Host memory that these commands read.
     host: Vec<Arc<HostMemory>>,
-    /// Pinned memory for the result.
-    pinned: Option<Pinned>,
     /// Held from the first command to the last one: commands of other threads do not come between them.
     order: Option<TurnGuard<'a, Ordered>>,
 }
@@ -189,8 +192,9 @@ impl ClContext {
             first: None,
             last: None,
             waited: Vec::new(),
+            followed: 0,
+            first_use: None,
             host: Vec::new(),
-            pinned: self.spare_pinned(),
             order: None,
         }
     }
@@ -218,6 +222,9 @@ impl<'a> Submission<'a> {
     ) -> Result<(), ClError> {
         if kernel.begin_launch() {
             notify_compiler(Compiling::Kernel(name));
+            if self.context.info().is_pocl {
+                self.first_use.get_or_insert_with(FirstUse::begin);
+            }
         }
         let mut ordered = self.take_order();
         for (index, arg) in args.iter().enumerate() {
@@ -354,14 +361,13 @@ impl<'a> Submission<'a> {
         parts: &[(&Mem, usize, usize)],
         subject: &str,
     ) -> Result<Transfer, ClError> {
-        let spare = self.pinned.take();
         let (context, last) = (self.context, self.last.as_ref());
         match context.order().free_turn() {
-            Some(turn) => context.read_after(&turn, parts, last, spare, subject),
+            Some(turn) => context.read_after(&turn, parts, last, subject),
             None => {
                 let kept = self.order.take();
                 let ordered = kept.unwrap_or_else(|| context.order().lock());
-                context.read_after(&ordered.turn, parts, last, spare, subject)
+                context.read_after(&ordered.turn, parts, last, subject)
             }
         }
     }
@@ -433,11 +439,11 @@ impl<'a> Submission<'a> {
         for arg in args {
             let before = match arg {
                 Arg::Reads(Memory::Buffer(buffer)) => {
-                    let contents = buffer.state().get(&mut ordered.key).contents()?;
+                    let contents = buffer.state().contents(&mut ordered.key)?;
                     contents.writer().cloned().into_iter().collect()
                 }
                 Arg::Writes(Memory::Buffer(buffer)) => {
-                    let contents = buffer.state().get(&mut ordered.key).contents()?;
+                    let contents = buffer.state().contents(&mut ordered.key)?;
                     unended_elsewhere(contents, queue)
                 }
                 Arg::Writes(Memory::Host(_)) => {
@@ -478,12 +484,12 @@ impl<'a> Submission<'a> {
         for arg in args {
             match arg {
                 Arg::Reads(Memory::Buffer(buffer)) => {
-                    let state = buffer.state().get(&mut ordered.key);
-                    state.set_reader(event.clone());
+                    buffer.state().set_reader(&mut ordered.key, event.clone());
                 }
                 Arg::Writes(Memory::Buffer(buffer)) => {
-                    let state = buffer.state().get(&mut ordered.key);
-                    state.set_writer(event.clone());
+                    let state = buffer.state();
+                    state.set_writer(&mut ordered.key, event.clone());
+                    order::download_ahead(&mut ordered, state, *buffer)?;
                 }
                 Arg::Reads(Memory::Host(host))
                     if !self.host.iter().any(|known| Arc::ptr_eq(known, host)) =>
@@ -494,6 +500,10 @@ impl<'a> Submission<'a> {
             }
         }
         self.order = Some(ordered).filter(|_| free.is_none());
+        for upload in &self.waited[self.followed..] {
+            upload.set_follower(&event);
+        }
+        self.followed = self.waited.len();
         self.first.get_or_insert_with(|| event.clone());
         self.last = Some(event);
         Ok(())
@@ -504,12 +514,12 @@ impl Drop for Submission<'_> {
     fn drop(&mut self) {
         // The rest is not part of the order.
         drop(self.order.take());
-        if let Some(pinned) = self.pinned.take() {
-            self.context.keep_pinned(pinned);
-        }
         let Some(last) = self.last.take() else {
             return;
         };
+        if let Some(launch) = self.first_use.take() {
+            launch.returned(&last);
+        }
         if let Some(first) = &self.first {
             self.meter
                 .computed([first, &last], &self.waited, self.bytes);

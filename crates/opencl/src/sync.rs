@@ -5,13 +5,12 @@ use std::{
     collections::VecDeque,
     hint,
     marker::PhantomData,
-    num::NonZero,
     ops::{Deref, DerefMut},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{
-            AtomicU8,
-            Ordering::{AcqRel, Acquire, Release},
+            AtomicBool,
+            Ordering::{Acquire, Release},
         },
     },
     thread::{self, Thread},
@@ -37,17 +36,21 @@ pub(crate) enum Rank {
     Value,
     /// The order of a device's commands ([`super::order::Order`]).
     Order,
+    /// What the host does with a buffer ([`super::order::Owned`]).
+    Host,
+    /// The pinned memories of an element that no transfer uses.
+    Pinned,
     /// The events that nobody needs ([`super::queue::Unneeded`]).
     Events,
 }
 
 thread_local! {
     /// A bit for the rank of each lock that this thread holds.
-    static HELD: Cell<u8> = const { Cell::new(0) };
+    static HELD: Cell<u16> = const { Cell::new(0) };
 }
 
 impl Rank {
-    fn bit(self) -> u8 {
+    fn bit(self) -> u16 {
         1 << self as u8
     }
 
@@ -135,12 +138,9 @@ impl<T> Drop for Guard<'_, T> {
     }
 }
 
-/// Longest time that a thread looks for its turn before it sleeps.
-const LONGEST_LOOK: Duration = Duration::from_micros(300);
-/// Most threads that look for their turn at a time, and processors for each of them. A turn is short, and to wake a
-/// sleeping thread takes longer than a few turns.
-const MOST_AWAKE: usize = 4;
-const PROCESSORS_PER_AWAKE: usize = 4;
+/// Longest time that a thread looks for its turn before it sleeps. A turn is short, and to wake a sleeping thread takes longer
+/// than a few turns.
+const LONGEST_LOOK: Duration = Duration::from_millis(1);
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 64;
 
@@ -152,8 +152,8 @@ const LOOKS: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct Turns<T> {
     waiters: Mutex<Waiters>,
-    /// Threads that look for their turn at a time; the others sleep.
-    awake: usize,
+    /// Threads look for their turn before they sleep.
+    looks: bool,
     value: UnsafeCell<T>,
 }
 
@@ -166,53 +166,44 @@ struct Waiters {
     waiting: VecDeque<Arc<Waiter>>,
 }
 
-/// The thread sleeps.
-const ASLEEP: u8 = 0;
-/// The thread is one of the next ones, and looks for its turn.
-const AWAKE: u8 = 1;
-/// It is the thread's turn.
-const TURN: u8 = 2;
-
 #[derive(Debug)]
 struct Waiter {
     thread: Thread,
-    place: AtomicU8,
+    has_turn: AtomicBool,
 }
 
 impl Waiter {
-    fn wait(&self) {
-        loop {
-            match self.place.load(Acquire) {
-                TURN => return,
-                AWAKE if self.looks() => return,
-                _ => thread::park(),
-            }
+    fn wait(&self, looks: bool) {
+        if looks && self.looks() {
+            return;
+        }
+        while !self.has_turn.load(Acquire) {
+            thread::park();
         }
     }
 
-    /// Looks for the turn for a while; true when it has come.
+    /// Looks for the turn for a while, and lets other threads run meanwhile; true when it has come.
     fn looks(&self) -> bool {
         let begun = Instant::now();
         while begun.elapsed() < LONGEST_LOOK {
             for _ in 0..LOOKS {
-                if self.place.load(Acquire) == TURN {
+                if self.has_turn.load(Acquire) {
                     return true;
                 }
                 hint::spin_loop();
             }
+            thread::yield_now();
         }
         false
     }
 }
 
 impl<T> Turns<T> {
-    /// `looks`: threads look for their turn instead of sleeping, if this machine has processors to spare.
+    /// `looks`: threads look for their turn before they sleep.
     pub fn new(value: T, looks: bool) -> Self {
-        let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        let awake = (processors / PROCESSORS_PER_AWAKE).min(MOST_AWAKE);
         Self {
             waiters: Mutex::default(),
-            awake: if looks { awake } else { 0 },
+            looks,
             value: UnsafeCell::new(value),
         }
     }
@@ -230,18 +221,13 @@ impl<T> Turns<T> {
         Rank::Order.assert_free();
         let mut waiters = self.waiters();
         if waiters.is_taken {
-            let place = if waiters.waiting.len() < self.awake {
-                AWAKE
-            } else {
-                ASLEEP
-            };
             let waiter = Arc::new(Waiter {
                 thread: thread::current(),
-                place: AtomicU8::new(place),
+                has_turn: AtomicBool::new(false),
             });
             waiters.waiting.push_back(waiter.clone());
             drop(waiters);
-            waiter.wait();
+            waiter.wait(self.looks);
         } else {
             waiters.is_taken = true;
             drop(waiters);
@@ -257,17 +243,10 @@ impl<T> Turns<T> {
         let mut waiters = self.waiters();
         let first = waiters.waiting.pop_front();
         waiters.is_taken = first.is_some();
-        let next = self.awake.checked_sub(1);
-        let next = next.and_then(|last| waiters.waiting.get(last).cloned());
         drop(waiters);
         if let Some(first) = first {
-            first.place.store(TURN, Release);
+            first.has_turn.store(true, Release);
             first.thread.unpark();
-        }
-        if let Some(next) = next
-            && (next.place.compare_exchange(ASLEEP, AWAKE, AcqRel, Acquire)).is_ok()
-        {
-            next.thread.unpark();
         }
     }
 }
@@ -332,7 +311,7 @@ mod tests {
 
     #[test]
     fn turns_are_in_the_order_of_arrival_one_at_a_time() {
-        const THREADS: usize = 2 * MOST_AWAKE + 1;
+        const THREADS: usize = 9;
         for looks in [false, true] {
             let turns = Turns::new(Vec::new(), looks);
             thread::scope(|scope| {

@@ -8,15 +8,19 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     components::{COMPONENTS, Finder, Limits, Listed},
+    lattice_estimate::Crop,
     layout::FrameLayout,
     learning::{Demand, Rule},
+    pitch::Axis,
+    pitch_estimate::Lines,
+    sight::Sight,
     window::Reach,
 };
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use gst::glib;
 
 use crate::{
-    Contrast, MaskTarget, WARM_UP_ROWS,
+    Contrast, MaskTarget, MiddleProbe, Probe, WARM_UP_ROWS,
     inspection::{
         Basis, Component, Inspection, Limit, Marked, Picture, Repeating, Subject, Submitted,
     },
@@ -78,7 +82,7 @@ impl Contrasts {
 }
 
 /// Three times as many limits can fail a good frame as those of grey. The margin of each is this many times as large: then
-/// about as few clean frames fail (docs/semantics.md, "Colour").
+/// about as few clean frames fail (lab/notes/decisions.md).
 const MARGIN: f64 = 2.0;
 
 /// What frames of colour need.
@@ -93,6 +97,23 @@ struct Colour {
     join: Option<Join>,
 }
 
+/// The middle of a frame on the device.
+pub struct Middle<'a> {
+    probe: &'a mut MiddleProbe,
+    frame: &'a ClFrame,
+    meter: &'a Meter,
+}
+
+impl Middle<'_> {
+    /// Fills `samples` with a crop, row by row, and waits.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn read(&mut self, crop: Crop, samples: &mut Vec<f32>) -> Result<(), ClError> {
+        (self.probe).read(self.frame, crop, samples, self.meter)
+    }
+}
+
 /// Operators of grey frames that judge frames of any format: one for grey and luma, three for red, green and blue.
 #[derive(Debug)]
 pub struct Components<O> {
@@ -103,6 +124,12 @@ pub struct Components<O> {
     /// `None` for frames that the operator reads as they are.
     colour: Option<Colour>,
     layout: Arc<FrameLayout>,
+    /// Copy the lines from which the pitches along x and along y are estimated.
+    probes: [Option<Probe>; 2],
+    /// Copies the middle, from which the lattice is estimated.
+    middle: Option<MiddleProbe>,
+    /// Limits are tried on the last frame, whose planes exist already.
+    is_trial: bool,
 }
 
 impl<O: Submitted> Components<O> {
@@ -125,6 +152,9 @@ impl<O: Submitted> Components<O> {
                 leader: None,
                 colour: None,
                 layout: whole,
+                probes: [None, None],
+                middle: None,
+                is_trial: false,
             });
         }
         let grey = layout.grey();
@@ -151,7 +181,87 @@ impl<O: Submitted> Components<O> {
             leader: None,
             colour: Some(colour),
             layout: whole,
+            probes: [None, None],
+            middle: None,
+            is_trial: false,
         })
+    }
+
+    /// Copies the lines from which the pitches along x and along y are estimated, if they are.
+    ///
+    /// # Errors
+    /// A failing call.
+    pub fn with_probes(mut self, [along_x, along_y]: [bool; 2]) -> Result<Self, ClError> {
+        let grey = is_colour(&self.layout).then(|| self.layout.grey());
+        let layout = grey.as_ref().unwrap_or(&self.layout);
+        let probe = |is_estimated: bool, axis| {
+            is_estimated
+                .then(|| Probe::new(&self.context, layout, axis))
+                .transpose()
+        };
+        self.probes = [probe(along_x, Axis::X)?, probe(along_y, Axis::Y)?];
+        Ok(self)
+    }
+
+    /// Copies the middle of frames, from which the lattice is estimated.
+    ///
+    /// # Errors
+    /// A failing call.
+    pub fn with_middle(mut self) -> Result<Self, ClError> {
+        let grey = is_colour(&self.layout).then(|| self.layout.grey());
+        let layout = grey.as_ref().unwrap_or(&self.layout);
+        self.middle = Some(MiddleProbe::new(&self.context, layout)?);
+        Ok(self)
+    }
+
+    /// The middle of a frame of `rows` rows, of colours that of the luma; `None` without a probe of it.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn middle_of<'a>(
+        &'a mut self,
+        frame: &'a ClFrame,
+        rows: usize,
+        meter: &'a Arc<Meter>,
+    ) -> Result<Option<Middle<'a>>, ClError> {
+        let size = [self.layout.width, rows];
+        let Some(probe) = &mut self.middle else {
+            return Ok(None);
+        };
+        let frame = match &mut self.colour {
+            Some(colour) => colour.luma(&self.context, frame, size, meter)?,
+            None => frame,
+        };
+        Ok(Some(Middle {
+            probe,
+            frame,
+            meter,
+        }))
+    }
+
+    /// The lines of a frame of `rows` rows along the axes that are `due` and have a probe; of colours those of the luma.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn probe(
+        &mut self,
+        due: [bool; 2],
+        frame: &ClFrame,
+        rows: usize,
+        meter: &Arc<Meter>,
+    ) -> Result<[Option<Lines<'_>>; 2], ClError> {
+        let size = [self.layout.width, rows];
+        let [x, y] = &mut self.probes;
+        let [x, y] = [x.as_mut().filter(|_| due[0]), y.as_mut().filter(|_| due[1])];
+        let frame = match &mut self.colour {
+            Some(colour) if x.is_some() || y.is_some() => {
+                colour.luma(&self.context, frame, size, meter)?
+            }
+            _ => frame,
+        };
+        let x = x.map(|probe| probe.lines(frame, rows, meter));
+        let y = y.map(|probe| probe.lines(frame, rows, meter));
+        Ok([x.transpose()?, y.transpose()?])
     }
 
     /// `leader` looks at the luma of each frame, and the operators of the components follow it.
@@ -235,17 +345,21 @@ impl<O: Submitted> Components<O> {
             leader,
             colour: Some(colour),
             layout,
+            is_trial,
+            ..
         } = self
         else {
             return Err(no_operator());
         };
         let (window, meter) = (subject.window, subject.meter);
         let size = [layout.width, window.height];
-        if let Some(leader) = leader {
+        if let Some(leader) = leader.as_mut().filter(|_| !*is_trial) {
             let frame = colour.luma(context, subject.frame, size, meter)?;
             leader.look(Subject { frame, ..subject }, None)?;
         }
-        colour.split(context, subject.frame, size, meter)?;
+        if !*is_trial {
+            colour.split(context, subject.frame, size, meter)?;
+        }
         let Some(join) = &mut colour.join else {
             return Err(no_operator());
         };
@@ -364,7 +478,7 @@ impl<O: Submitted> Inspection for Components<O> {
             return result;
         }
         let size = [self.layout.width, subject.window.height];
-        if let Some(colour) = &mut self.colour {
+        if let Some(colour) = self.colour.as_mut().filter(|_| !self.is_trial) {
             colour.split(&self.context, subject.frame, size, subject.meter)?;
         }
         let frame = plane_of(&self.colour, 0, subject.frame);
@@ -444,12 +558,30 @@ impl<O: Submitted> Inspection for Components<O> {
     }
 
     fn try_limits(&mut self, values: Option<&[f64]>) -> Result<(), ClError> {
+        self.is_trial = values.is_some();
         let count = self.limits().len() / self.parts.len().max(1);
         for (at, part) in self.parts.iter_mut().enumerate() {
             let own = values.map(|values| values.get(at * count..(at + 1) * count));
             part.try_limits(own.map(|own| own.unwrap_or(&[])))?;
         }
         Ok(())
+    }
+
+    fn sights(&mut self, values: Option<&[f64]>) -> Result<Vec<Sight>, ClError> {
+        let are_apart = self.are_apart();
+        let count = self.limits().len() / self.parts.len().max(1);
+        let mut all = Vec::new();
+        for (at, part) in self.parts.iter_mut().enumerate() {
+            let own = values.map(|values| values.get(at * count..(at + 1) * count));
+            let mut sights = part.sights(own.map(|own| own.unwrap_or(&[])))?;
+            if let Some(component) = Component::ALL.get(at).filter(|_| are_apart) {
+                for sight in &mut sights {
+                    sight.name = format!("{}.{}", sight.name, component.name());
+                }
+            }
+            all.extend(sights);
+        }
+        Ok(all)
     }
 
     fn mean_level(&mut self) -> Result<Option<f64>, ClError> {

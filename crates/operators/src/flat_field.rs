@@ -7,12 +7,12 @@ use std::sync::Arc;
 use clinspect_core::ClError;
 use clinspect_core::{
     flat_field::{BadRun, Correction, Shape, UNIT_GAIN},
+    kernels::flat_field_items::ITEM_BYTES,
     layout::{Component, FrameLayout, SampleType},
-    ndrange::NdRange,
     variant::{FlatFieldVariant, flat_field_variant},
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Completion, Kernel, Mem, Meter, ProgramSource};
+use clinspect_opencl::{Arg, ClContext, Completion, Kernel, Mem, Meter, NdRange, ProgramSource};
 use gst::glib;
 
 pub use sums::FrameSums;
@@ -27,8 +27,6 @@ use super::{
 const BANDS_PER_UNIT: usize = 4;
 /// Rows of gains and dark values start at multiples of this number of samples.
 const PITCH: usize = 16;
-/// Bytes of a row per work-item of `flat_field_items.cl`.
-const ITEM_BYTES: usize = 16;
 /// Samples of a run that a work-item replaces.
 const MOST_RUN: u32 = 64;
 /// Numbers of a run in `flat_field_replace`.

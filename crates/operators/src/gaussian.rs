@@ -5,7 +5,6 @@ use std::sync::Arc;
 use clinspect_core::ClError;
 use clinspect_core::{
     layout::{FrameLayout, SampleType},
-    ndrange::NdRange,
     variant::{
         COLUMN_SAMPLES, GaussianShape, GaussianVariant, RowKernel, gaussian_variant, row_kernel,
         tile_bytes, tile_halo,
@@ -14,7 +13,7 @@ use clinspect_core::{
     window::{Reach, Window},
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Completion, Kernel, Mem, Meter, ProgramSource};
+use clinspect_opencl::{Arg, ClContext, Completion, Kernel, Mem, Meter, NdRange, ProgramSource};
 use gst::glib;
 
 use super::{
@@ -94,6 +93,8 @@ struct PlaneFilter {
     plane: usize,
     /// Rows of the frame per row of the plane, as a shift.
     subsampling: u32,
+    /// The rows to filter.
+    rows: Window,
     offset: usize,
     /// Samples per row, and rows.
     extent: [usize; 2],
@@ -114,6 +115,9 @@ enum Launch {
     Bytes {
         items: usize,
     },
+    Binomial {
+        items: usize,
+    },
     Tile {
         columns: usize,
         groups: [usize; 2],
@@ -131,8 +135,6 @@ pub struct Gaussian {
     weights: Mem,
     images: Option<PlaneImages>,
     bytes: usize,
-    /// Rows of a whole frame.
-    height: usize,
     /// Rows of the frame that an output row needs above and below its own.
     reach: usize,
 }
@@ -237,7 +239,6 @@ impl Gaussian {
             weights,
             images,
             bytes: layout.bytes(),
-            height: layout.height,
             reach: (taps / 2) << layout.largest_row_shift(),
         })
     }
@@ -255,28 +256,21 @@ impl Gaussian {
         }
     }
 
-    /// [`Self::run_window`] for a whole frame.
-    ///
-    /// # Errors
-    /// See there.
-    pub fn run(
-        &mut self,
-        input: &ClFrame,
-        output: &ClFrame,
-        meter: &Meter,
-    ) -> Result<Completion, ClError> {
-        self.run_window(input, &Window::frame(self.height), output, meter)
+    /// From now on the rows of a window are filtered, until then whole frames.
+    pub fn take(&mut self, window: &Window) {
+        for pass in &mut self.passes {
+            pass.rows = window.subsampled(pass.subsampling);
+        }
     }
 
-    /// Enqueues the filter of the rows of a window; the completion is that of the last plane. `input`
-    /// holds the rows of the window, `output` the processed ones.
+    /// Enqueues the filter; the completion is that of the last plane. `input` holds the rows of the window, `output` the
+    /// processed ones.
     ///
     /// # Errors
     /// The failing call; the output's contents are then undefined.
-    pub fn run_window(
+    pub fn run(
         &mut self,
         input: &ClFrame,
-        window: &Window,
         output: &ClFrame,
         meter: &Meter,
     ) -> Result<Completion, ClError> {
@@ -290,7 +284,6 @@ impl Gaussian {
                 .as_ref()
                 .and_then(|images| images.get(pass.plane));
             let (from, to) = (input.plane(pass.plane)?, output.plane(pass.plane)?);
-            let rows = window.subsampled(pass.subsampling);
             let [src, src_offset, src_stride] = source_args(from, image, pass.offset)?;
             let [dst, dst_offset, dst_stride] = target_args(to, pass.offset)?;
             let mut args = vec![
@@ -302,12 +295,17 @@ impl Gaussian {
                 dst_stride,
                 Arg::I32(to_i32(pass.extent[0], "a row")?),
                 Arg::I32(to_i32(pass.extent[1], "a height")?),
-                Arg::I32(to_i32(rows.first, "a row")?),
-                Arg::I32(to_i32(rows.height, "a height")?),
-                Arg::I32(to_i32(pass.lanes, "a pattern")?),
+                Arg::I32(to_i32(pass.rows.first, "a row")?),
+                Arg::I32(to_i32(pass.rows.height, "a height")?),
                 Arg::I32(pass.copy_lane),
-                Arg::Mem(&self.weights),
             ];
+            // What a kernel has as constants is no argument.
+            if !matches!(pass.launch, Launch::Tile { .. }) {
+                args.push(Arg::I32(to_i32(pass.lanes, "a pattern")?));
+            }
+            if !matches!(pass.launch, Launch::Binomial { .. }) {
+                args.push(Arg::Mem(&self.weights));
+            }
             let range = match &pass.launch {
                 Launch::Rows {
                     items,
@@ -318,7 +316,7 @@ impl Gaussian {
                     args.push(Arg::U32(to_u32(*line_len, "a line")?));
                     NdRange::groups(*items, 1)
                 }
-                Launch::Bytes { items } => NdRange::groups(*items, 1),
+                Launch::Bytes { items } | Launch::Binomial { items } => NdRange::groups(*items, 1),
                 Launch::Tile { columns, groups } => NdRange::tiles(*groups, *columns),
                 Launch::Direct { group } => NdRange::cover(pass.extent, *group),
             };
@@ -407,7 +405,8 @@ impl PlaneFilter {
             GaussianVariant::Rows => {
                 let items = (context.caps().compute_units * BANDS_PER_UNIT).min(rows.max(1));
                 match rows_by {
-                    RowKernel::Binomial | RowKernel::Bytes => Launch::Bytes { items },
+                    RowKernel::Binomial => Launch::Binomial { items },
+                    RowKernel::Bytes => Launch::Bytes { items },
                     RowKernel::Any => {
                         let line_len = samples + halo + LINE_PADDING;
                         let bytes = items * line_len * size_of::<u32>();
@@ -443,9 +442,11 @@ impl PlaneFilter {
                 group: plain_group(context, &kernel)?,
             };
         }
+        let subsampling = layout.row_shift(plane);
         Ok(Self {
             plane,
-            subsampling: layout.row_shift(plane),
+            subsampling,
+            rows: Window::frame(layout.height).subsampled(subsampling),
             offset,
             extent: [samples, rows],
             lanes,

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use clinspect_core::ClError;
 use clinspect_core::{
     layout::{FrameLayout, PlaneLayout, SampleType},
-    ndrange::NdRange,
     region::Rect,
     variant::{
         HistogramShape, HistogramVariant, banked_copies, for_another_size, histogram_variant,
@@ -15,7 +14,7 @@ use clinspect_core::{
     },
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Kernel, Meter, ResultMemory};
+use clinspect_opencl::{Arg, ClContext, Kernel, Meter, NdRange, ResultMemory};
 use gst::glib;
 
 use plane_count::{Plan, PlaneCount, table_count};

@@ -6,13 +6,29 @@ use clinspect_core::{
     ClError,
     components::{COMPONENTS, Finder, Limits, Listed, MeasuredDefect, Run, RunDifference},
     ignored::Bitmap,
+    lattice::Lattice,
     learning::{Demand, Rule},
     reference::Step,
+    sight::Sight,
     window::{Reach, Window},
 };
 use clinspect_opencl::{ClBuffer, Mem, Meter, Submission, frame::ClFrame};
 
-use crate::{Contrast, MaskTarget};
+use crate::Contrast;
+
+/// The target of a mask.
+#[derive(Debug, Clone, Copy)]
+pub enum MaskTarget<'a> {
+    /// Packed from a byte offset on, `ceil(width/8)` bytes per row.
+    Packed {
+        /// The memory.
+        buffer: &'a ClBuffer,
+        /// Offset of the first row, bytes.
+        offset: usize,
+    },
+    /// One byte per pixel, 0 or 255, as plane 0 of a frame.
+    Grey(&'a ClFrame),
+}
 
 /// The rows of a frame that are inspected.
 #[derive(Debug, Clone, Copy)]
@@ -80,8 +96,10 @@ pub struct Alignment {
 pub struct Basis {
     /// Pixels that were judged.
     pub judged: JudgedPixels,
-    /// Pitches along x and y, px; 0 for none.
+    /// Pitches along x and y, or the lengths of the lattice's vectors, px; 0 for none.
     pub pitches: [f64; 2],
+    /// The vectors along which the frame was compared, if not along rows and columns.
+    pub lattice: Option<Lattice>,
     /// Where the frame was found in the picture that it was compared with.
     pub alignment: Option<Alignment>,
     /// Pixels that are not judged because they are ignored, if there are any.
@@ -278,12 +296,19 @@ pub trait Inspection {
     /// The failing call.
     fn demands(&mut self, subject: Subject) -> Result<Option<Vec<Demand>>, ClError>;
 
-    /// From now on frames are marked by these values of [`Self::limits`] alone, which may be infinite: whether the
-    /// pattern is missing does not count. `None` ends the trial.
+    /// From now on the frame of the last [`Self::mark`] is marked again by these values of [`Self::limits`] alone, which may be
+    /// infinite: whether the pattern is missing does not count. `None` ends the trial; no other frame may be marked before.
     ///
     /// # Errors
     /// The failing call.
     fn try_limits(&mut self, values: Option<&[f64]>) -> Result<(), ClError>;
+
+    /// What the limits in force see of the frame of the last [`Self::mark`], or what these values of [`Self::limits`] would
+    /// see. Of limits that look for the same defects only the one that sees best counts. Empty: nothing is compared.
+    ///
+    /// # Errors
+    /// The failing read.
+    fn sights(&mut self, values: Option<&[f64]>) -> Result<Vec<Sight>, ClError>;
 
     /// Mean of the samples of the frame of the last [`Self::mark`], grey levels; `None` if unknown.
     ///
@@ -304,7 +329,7 @@ pub trait Inspection {
 
 /// An operator that compares a pattern with itself, and can tell whether the pattern is there.
 pub trait Repeating {
-    /// The pitches along x and y in use, px; 0 for none.
+    /// The pitches along x and y in use, or the lengths of the lattice's vectors, px; 0 for none.
     fn pitches(&self) -> [f64; 2];
 
     /// The contrast of the pattern in a frame of `rows` rows: the standard deviation of the median tile, in grey levels

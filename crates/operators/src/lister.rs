@@ -1,32 +1,31 @@
-//! Lists the defects of a mask that lies on the device.
+//! The list of a mask's defects: its marked pixels are collected, and measured on the device.
 
 use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    components::{Finder, Limits, Listed, Run, RunDifference},
+    components::{Finder, Limits, Run, RunDifference},
     mask::packed_stride,
-    ndrange::NdRange,
 };
-use clinspect_opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program, Submission};
+use clinspect_opencl::{
+    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, NdRange, Program, Submission,
+};
 
-use crate::{
-    inspection::{PackedMask, Subject, Submitted},
-    to_u32,
-};
+use crate::{inspection::PackedMask, to_u32};
 
 /// Lists the defects of a mask, and measures their pixels.
 #[derive(Debug)]
 pub(crate) struct Lister {
     differences: RunDifferences,
-    scanner: Scanner,
-    ahead: Ahead,
+    pub scanner: Scanner,
+    /// How the next frame is listed.
+    pub ahead: Ahead,
 }
 
 /// The list of a frame that follows a listed one: its marks are collected and measured by the commands that make them, and
 /// the host waits once. Frames with defects often come in a row.
 #[derive(Debug, Default)]
-enum Ahead {
+pub(crate) enum Ahead {
     /// The next frame is listed when its marks are known.
     #[default]
     Off,
@@ -64,7 +63,7 @@ impl Scanner {
     }
 
     /// Runs that the device has collected of the last mask; the largest number if it did not.
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         let read = self.marked.as_ref().map(|marked| marked.read.len());
         read.and_then(|read| read.checked_sub(1))
             .unwrap_or(CAPACITY)
@@ -121,64 +120,6 @@ impl<'a> DeviceMask<'a> {
     }
 }
 
-/// An operator that lists the marks that it alone has made.
-pub(crate) trait Lists: Submitted {
-    /// The device, and what lists.
-    fn lister(&mut self) -> (&Arc<ClContext>, &mut Lister);
-
-    /// Lists the defects of a mask. `ends`: the web ends with this mask.
-    ///
-    /// # Errors
-    /// The failing call.
-    fn list_marks(
-        &mut self,
-        subject: Subject,
-        mask: DeviceMask,
-        (finder, limits, ends): (&mut Finder, &Limits, bool),
-    ) -> Result<Listed, ClError> {
-        let (context, lister) = self.lister();
-        let web = (&mut *finder, limits, ends);
-        let mut listed = if let Some(HostMask { bytes, is_set }) = lister.measured_mask(mask.size) {
-            let width = mask.size[0];
-            let stride = packed_stride(width);
-            let runs = web.0.scan_rows(bytes, stride, width, is_set, limits, ends);
-            let measured = lister.measured(runs);
-            finder.list(&measured)
-        } else {
-            let runs = lister.scanner.scan(context, mask, web, subject.meter)?;
-            let measured = self.measure(subject, (mask.buffer, mask.offset), runs)?;
-            finder.list(measured)
-        };
-        let (_, lister) = self.lister();
-        lister.note_listed(lister.scanner.count());
-        for defect in &mut listed.defects {
-            self.complete(defect);
-        }
-        Ok(listed)
-    }
-}
-
-/// Marks a pixel in the packed mask of a warm-up frame, which has no defect, and lists it with `list`.
-///
-/// # Errors
-/// The failing call.
-pub(crate) fn warm_up(
-    packed: Option<&ClBuffer>,
-    list: impl FnOnce(&mut Finder, &Limits) -> Result<Listed, ClError>,
-) -> Result<(), ClError> {
-    if let Some(packed) = packed {
-        packed.write(0, &[0x80], "a mask to warm up with")?;
-    }
-    let limits = Limits {
-        min_area: 0,
-        merge_distance: 0,
-        max_defects: 1,
-        max_runs: usize::MAX,
-        max_defect_rows: u32::MAX,
-    };
-    list(&mut Finder::default(), &limits).map(drop)
-}
-
 impl Lister {
     /// Prepares lists with the kernels of a program for buffers. `has_bus`: masks cross a bus to the host.
     ///
@@ -195,11 +136,6 @@ impl Lister {
     /// The results of the last [`Self::measure`].
     pub fn results(&self) -> &[RunDifference] {
         &self.differences.results
-    }
-
-    /// Whether the marks of the next frame are to be measured by [`Self::measure_ahead`].
-    pub fn wants_ahead(&self) -> bool {
-        matches!(self.ahead, Ahead::Wanted(_))
     }
 
     /// Enqueues the collection of a mask's marks and their measurement. `args`: see [`Self::measure`].
@@ -256,13 +192,13 @@ impl Lister {
     }
 
     /// The mask of this size whose marks were measured ahead.
-    fn measured_mask(&mut self, size: [usize; 2]) -> Option<HostMask<'_>> {
+    pub fn measured_mask(&mut self, size: [usize; 2]) -> Option<HostMask<'_>> {
         let marked = self.scanner.marked.as_mut()?;
         matches!(self.ahead, Ahead::Measured(_)).then(|| marked.mask(size))
     }
 
     /// The differences of runs of the mask that was measured ahead: of the pieces that the device has made of them.
-    fn measured(&mut self, runs: &[Run]) -> Vec<RunDifference> {
+    pub fn measured(&mut self, runs: &[Run]) -> Vec<RunDifference> {
         let (Ahead::Measured(differences), Some(marked)) = (&self.ahead, &self.scanner.marked)
         else {
             return Vec::new();
@@ -282,7 +218,7 @@ impl Lister {
     }
 
     /// Notes that a frame with these runs was listed.
-    fn note_listed(&mut self, count: usize) {
+    pub fn note_listed(&mut self, count: usize) {
         let room = (2 * count).next_power_of_two().max(LEAST_AHEAD);
         self.ahead = match self.scanner.marked {
             Some(_) if room <= MOST_AHEAD => Ahead::Wanted(room),
@@ -439,11 +375,11 @@ const MASK_RUNS_GROUP: usize = 128;
 
 /// A mask on the host.
 #[derive(Debug, Clone, Copy)]
-struct HostMask<'a> {
+pub(crate) struct HostMask<'a> {
     /// The packed rows, in which no other bits are set than those of marked pixels.
-    bytes: &'a [u8],
+    pub bytes: &'a [u8],
     /// By row: whether it has a marked pixel.
-    is_set: &'a [bool],
+    pub is_set: &'a [bool],
 }
 
 /// The marked pixels of a mask, which the device collects.

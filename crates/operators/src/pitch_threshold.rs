@@ -1,5 +1,6 @@
 //! Pitch comparison, threshold and packed mask; kernels in `kernels/pitch_threshold.cl`.
 
+mod along;
 mod difference;
 mod learning;
 mod prepare;
@@ -13,33 +14,34 @@ use clinspect_core::{
     ClError,
     components::{Finder, Limits, Listed, Run, RunDifference},
     ignored::Bitmap,
+    lattice::{Distance, Lattice, VectorComparison},
     layout::SampleType,
     learning::Demand,
-    mask::packed_stride,
-    ndrange::NdRange,
-    pitch::{Axis, Comparison},
-    region::{Rect, area},
+    region::Rect,
+    sight::Sight,
     threshold::Reached,
     variant::WIDE_MEMORY,
     window::{Reach, Window},
 };
 use clinspect_opencl::{
-    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Submission,
+    Arg, ClContext, Kernel, Mem, Memory, Meter, NdRange, Submission,
     frame::{ClFrame, Plane},
 };
 
 use crate::{
+    MaskTarget,
     inspection::{
         Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Repeating,
         Subject, Submitted,
     },
-    lister::{self, DeviceMask, Lister, Lists},
-    mask::{Expand, MaskTarget, packed_mask},
-    presence::{Contrast, Judged, Presence},
-    regions::{Ignore, Rois},
+    lister::{DeviceMask, Lister},
+    marker::{Marker, Marks},
+    presence::{ComparedFrame, Contrast, Presence},
+    regions::{self, Ignore, Rois},
     source::{PlaneImages, source_args},
     to_i32, to_u32,
 };
+use along::Blocks;
 use difference::Differences;
 use learning::BeforeTrial;
 use scales::{Pixels, Scales};
@@ -47,7 +49,7 @@ pub use settings::{Borders, Compare, PitchThresholdSettings, Polarity};
 use wide::{Fixed, WideSplit};
 
 /// Two counters of marked pixels, then two of tiles without the pattern, and two that count where coarser levels mark.
-type Counters = [u32; 6];
+const COUNTERS: usize = 6;
 /// Index of the first counter of tiles.
 const TILES: usize = 2;
 /// Index of the first counter of levels.
@@ -62,6 +64,8 @@ enum Launch {
     Bands(usize),
     /// The items of the wide kernels, and their work-items per work-group.
     Wide(WideSplit, usize),
+    /// Along vectors of any angle.
+    Blocks(Blocks),
 }
 
 /// Rows of the plane, and where their packed mask goes.
@@ -81,9 +85,9 @@ pub struct PitchThreshold {
     kernel: Kernel,
     name: &'static str,
     launch: Launch,
-    expand: Expand,
+    marker: Marker,
     comparisons: Mem,
-    comparison_list: Vec<Comparison>,
+    comparison_list: Vec<VectorComparison>,
     rois: Rois,
     /// The whole plane as a region.
     everywhere: Rois,
@@ -91,43 +95,45 @@ pub struct PitchThreshold {
     unused_counters: Mem,
     /// A faster kernel for some frames.
     fixed: Option<Fixed>,
-    /// See [`Counters`]; `slot` selects the next frame's counter of either kind, which is zero.
-    counters: Mem,
-    slot: usize,
-    clean: bool,
-    /// The result of the last frame.
-    marked: Marked,
     presence: Option<Presence>,
     contrast: Contrast,
+    /// The minimum contrast is half of the measured one.
+    is_measured: bool,
     /// What a trial of other limits replaces.
     before_trial: Option<BeforeTrial>,
     scales: Option<Scales>,
     settings: PitchThresholdSettings,
     /// The window of the last frame.
     window: Window,
-    /// The comparisons at the pitches themselves.
-    at_pitches: Vec<Comparison>,
-    weak: Vec<Comparison>,
-    /// Memory for a packed mask that is then expanded; allocated at first use.
-    packed: Option<Arc<ClBuffer>>,
-    lister: Lister,
+    /// The pitches or vectors themselves; by its number, each that is in use.
+    repeats: Vec<(usize, Distance)>,
+    weak: Vec<VectorComparison>,
     differences: Option<Differences>,
     sample: SampleType,
     theta: i32,
     flags: i32,
     width: usize,
-    /// The pixels that any comparison, those along x, and those along y judge if no pixel is ignored.
+    /// Bytes of a row of the frame's samples.
+    row_bytes: usize,
+    /// Bytes of a row of the mask.
+    stride: usize,
+    /// The pixels that any comparison, those along x or the first vector, and those along y or the second vector judge if no
+    /// pixel is ignored.
     judged: [Vec<Rect>; 3],
     judged_pixels: JudgedPixels,
     ignore: Option<Ignore>,
-    pitches: [f64; 2],
     images: Option<PlaneImages>,
 }
 
 impl PitchThreshold {
     /// The comparisons that can judge less than half of the pixels of the regions of interest.
-    pub fn weak_comparisons(&self) -> &[Comparison] {
+    pub fn weak_comparisons(&self) -> &[VectorComparison] {
         &self.weak
+    }
+
+    /// The vectors along which frames are compared, if not along rows and columns.
+    pub fn lattice(&self) -> Option<Lattice> {
+        self.settings.turned()
     }
 
     /// The minimum contrast in use.
@@ -135,7 +141,7 @@ impl PitchThreshold {
         self.contrast
     }
 
-    /// Takes the window of a frame.
+    /// Takes the window of a strip.
     fn take(&mut self, window: &Window) -> Result<(), ClError> {
         if let Some(presence) = &mut self.presence {
             presence.take(&self.context, window)?;
@@ -161,14 +167,7 @@ impl PitchThreshold {
             let plane = Rect::new(0, 0, self.width, window.height);
             self.everywhere.update(&self.context, &[plane])?;
             self.judged = judged(&self.settings, &self.comparison_list, self.width, window);
-            let first_line = window.web_row + window.first as u64;
-            let ignored = match &mut self.ignore {
-                Some(ignore) => {
-                    ignore.show(&self.context, first_line, window.rows)?;
-                    Some(ignore.bitmap())
-                }
-                None => None,
-            };
+            let ignored = regions::show(&mut self.ignore, &self.context, window)?;
             self.judged_pixels = count_judged(&self.judged, ignored);
         }
         Ok(())
@@ -194,7 +193,7 @@ impl PitchThreshold {
 
 impl Repeating for PitchThreshold {
     fn pitches(&self) -> [f64; 2] {
-        self.pitches
+        self.settings.lengths()
     }
 
     fn learn_contrast(
@@ -204,29 +203,19 @@ impl Repeating for PitchThreshold {
         estimated: [bool; 2],
         meter: &Arc<Meter>,
     ) -> Result<Option<f64>, ClError> {
-        let Some(presence) = self
-            .presence
-            .as_mut()
-            .filter(|_| !self.at_pitches.is_empty())
-        else {
+        let Some(presence) = self.presence.as_mut().filter(|_| !self.repeats.is_empty()) else {
             return Ok(None);
         };
-        self.clean = false;
-        let [along_x, along_y] = estimated;
-        let comparisons = self
-            .at_pitches
-            .iter()
-            .map(|comparison| match comparison.axis {
-                Axis::X => (comparison, along_x),
-                Axis::Y => (comparison, along_y),
-            });
-        let comparisons: Vec<_> = comparisons.collect();
+        self.marker.is_clean = false;
+        let repeats = (self.repeats.iter())
+            .map(|&(number, distance)| (distance, estimated.get(number) == Some(&true)));
+        let repeats: Vec<_> = repeats.collect();
         presence.learn(
             &self.context,
             frame,
             rows,
-            &comparisons,
-            &self.counters,
+            &repeats,
+            &self.marker.counters,
             meter,
         )
     }
@@ -234,19 +223,39 @@ impl Repeating for PitchThreshold {
     fn set_contrast(&mut self, contrast: Contrast) {
         if self.presence.is_some() && contrast != Contrast::Off {
             self.contrast = contrast;
+            self.is_measured = true;
         }
     }
 }
 
-impl Lists for PitchThreshold {
-    fn lister(&mut self) -> (&Arc<ClContext>, &mut Lister) {
-        (&self.context, &mut self.lister)
+impl Marks for PitchThreshold {
+    fn marker(&mut self) -> (&Arc<ClContext>, &mut Marker) {
+        (&self.context, &mut self.marker)
+    }
+
+    fn mask_size(&self, window: &Window) -> (usize, usize) {
+        (self.width, self.row_bytes * window.rows)
+    }
+
+    fn measure_ahead(
+        &mut self,
+        subject: Subject,
+        mask: DeviceMask,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        self.with_difference_args(subject, false, |lister, context, args| {
+            lister.measure_ahead(context, mask, args, submission)
+        })
     }
 }
 
 impl Submitted for PitchThreshold {
     fn look(&mut self, subject: Subject, _leader: Option<&Self>) -> Result<(), ClError> {
-        self.take(&subject.window)
+        // All frames have the window that the operator was made for.
+        if subject.window.is_web {
+            self.take(&subject.window)?;
+        }
+        Ok(())
     }
 
     fn submit<'a>(
@@ -258,11 +267,8 @@ impl Submitted for PitchThreshold {
         if let Some(images) = &mut self.images {
             images.update(frame, submission)?;
         }
-        let slot = self.slot;
-        if !self.clean {
-            self.clean = true;
-            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
-        }
+        self.marker.clean(submission)?;
+        let slot = self.marker.slot;
         let mask = Memory::Buffer(mask);
         let rows = MaskedRows {
             first: window.first,
@@ -275,22 +281,28 @@ impl Submitted for PitchThreshold {
         if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
             && !is_summed
         {
-            presence.sum(frame, level, &self.counters, TILES + slot, submission)?;
+            presence.sum(
+                frame,
+                level,
+                &self.marker.counters,
+                TILES + slot,
+                submission,
+            )?;
         }
         let comparison_count = self.comparisons_in_use();
         if let Some(scales) = &mut self.scales
             && comparison_count > 0
         {
-            scales.run(frame, &self.counters, LEVELS + slot, submission)?;
+            scales.run(frame, &self.marker.counters, LEVELS + slot, submission)?;
         }
         if let Some(ignore) = &mut self.ignore {
-            ignore.clear(mask, mask_offset, &self.counters, slot, submission)?;
+            ignore.clear(mask, mask_offset, &self.marker.counters, slot, submission)?;
         }
         Ok(())
     }
 
     fn counters(&self) -> (&Mem, usize) {
-        (&self.counters, Counters::default().len())
+        self.marker.counted()
     }
 
     fn finish(
@@ -300,20 +312,18 @@ impl Submitted for PitchThreshold {
             window,
             meter,
         }: Subject,
-        (mask, mask_offset): PackedMask,
+        mask: PackedMask,
         counts: &[u32],
         missing: Option<PackedMask>,
     ) -> Result<Finished, ClError> {
-        let mask = Memory::Buffer(mask);
-        let slot = self.slot;
+        let slot = self.marker.slot;
         let count = |at: usize| counts.get(at + slot).copied().unwrap_or(0);
         let mut finished = Finished::default();
-        let marked = &mut finished.marked;
-        marked.pixels = u64::from(count(0));
+        finished.marked.pixels = u64::from(count(0));
         let has_levels = self.scales.is_some() && self.comparisons_in_use() > 0;
         if has_levels && count(LEVELS) > 0 {
             let has_marked = count(0) > 0 || !self.marks_whole_frame();
-            let fresh = self.join_levels(frame, mask, mask_offset, has_marked, meter)?;
+            let fresh = self.join_levels(frame, mask, has_marked, meter)?;
             finished.late += u64::from(fresh);
         } else if has_levels && let Some(scales) = &mut self.scales {
             scales.note_unmarked();
@@ -321,7 +331,7 @@ impl Submitted for PitchThreshold {
         if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
             && count(TILES) > 0
         {
-            let judged = Judged {
+            let judged = ComparedFrame {
                 window,
                 comparisons: &self.comparisons,
                 comparison_count: self.comparison_list.len(),
@@ -330,25 +340,16 @@ impl Submitted for PitchThreshold {
                 flags: self.flags,
                 ignored: self.ignore.as_ref().map(Ignore::memory),
             };
-            let mut mark =
-                |mask, offset| presence.mark(&self.context, level, &judged, mask, offset, meter);
-            let [fresh, missing_pixels] = mark(mask, mask_offset)?;
-            finished.late += u64::from(fresh);
-            marked.missing = u64::from(missing_pixels);
-            if let Some((missing, offset)) = missing {
-                let [fresh, _] = mark(Memory::Buffer(missing), offset)?;
-                finished.newly_missing = u64::from(fresh);
-            }
+            let masks = (mask, missing);
+            presence.finish(&self.context, level, &judged, masks, (&mut finished, meter))?;
         }
-        marked.pixels += finished.late;
-        self.marked = *marked;
-        self.slot = 1 - slot;
+        finished.marked.pixels += finished.late;
+        self.marker.finish(finished.marked);
         Ok(finished)
     }
 
     fn fail(&mut self) {
-        self.marked = Marked::default();
-        self.clean = false;
+        self.marker.fail();
     }
 
     fn measure(
@@ -357,22 +358,18 @@ impl Submitted for PitchThreshold {
         mask: PackedMask,
         runs: &[Run],
     ) -> Result<&[RunDifference], ClError> {
-        let is_missing = self.marked.missing > 0;
+        let is_missing = self.marker.marked.missing > 0;
         let meter = subject.meter;
         self.with_difference_args(subject, is_missing, |lister, context, args| {
             lister.measure(context, mask, args, runs, meter).map(drop)
         })?;
-        Ok(self.lister.results())
+        Ok(self.marker.lister.results())
     }
 }
 
 impl Inspection for PitchThreshold {
     fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
-        let result = self.mark_alone(subject, mask);
-        if result.is_err() {
-            self.fail();
-        }
-        result
+        self.mark_frame(subject, mask)
     }
 
     fn list(
@@ -382,19 +379,7 @@ impl Inspection for PitchThreshold {
         finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError> {
-        let packed = self.packed.clone();
-        let size = [self.width, self.window.rows];
-        let Some(mask) = packed_mask(mask, &packed).filter(|_| self.marked.pixels > 0) else {
-            finder.pass(size[0], size[1], limits, subject.window.ends_web());
-            return Ok(finder.list(&[]));
-        };
-        let marked = DeviceMask {
-            buffer: mask.0,
-            offset: mask.1,
-            size,
-            pixels: self.marked.pixels,
-        };
-        self.list_marks(subject, marked, (finder, limits, subject.window.ends_web()))
+        self.list_frame(subject, mask, finder, limits)
     }
 
     fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError> {
@@ -418,6 +403,10 @@ impl Inspection for PitchThreshold {
         self.try_values(values)
     }
 
+    fn sights(&mut self, values: Option<&[f64]>) -> Result<Vec<Sight>, ClError> {
+        self.sights_of(values)
+    }
+
     fn mean_level(&mut self) -> Result<Option<f64>, ClError> {
         match (self.contrast, &mut self.presence) {
             (Contrast::Known(contrast), Some(presence)) => {
@@ -433,7 +422,8 @@ impl Inspection for PitchThreshold {
                 Contrast::Unknown => JudgedPixels::default(),
                 _ => self.judged_pixels,
             },
-            pitches: self.pitches,
+            pitches: self.settings.lengths(),
+            lattice: self.settings.turned(),
             alignment: None,
             ignored: self.ignore.as_ref().map(Ignore::bitmap).cloned(),
         }
@@ -484,7 +474,8 @@ impl PitchThreshold {
             table,
             Arg::I32(i32::from(is_missing)),
         ];
-        // Without coarser levels the comparisons stand in for their memory, which the kernel does not read.
+        // Without coarser levels the comparisons stand in for their memory, which the kernel does not read; along vectors
+        // there are none.
         let levels = match &self.scales {
             Some(scales) => scales.difference_args()?,
             None => {
@@ -492,45 +483,15 @@ impl PitchThreshold {
                 [none, none, Arg::I32(0), none, none]
             }
         };
-        measure(&mut self.lister, &self.context, [&frame_args, &levels])
-    }
-
-    fn mark_alone(&mut self, subject: Subject, target: MaskTarget) -> Result<Marked, ClError> {
-        let (window, meter) = (subject.window, subject.meter);
-        let size = [self.width, window.rows];
-        let bytes = packed_stride(self.width) * window.rows;
-        let suffices = |packed: &Arc<ClBuffer>| packed.size() >= bytes;
-        if matches!(target, MaskTarget::Grey(_)) && !self.packed.as_ref().is_some_and(suffices) {
-            self.packed = Some(Arc::new(ClBuffer::new(&self.context, bytes, meter)?));
-        }
-        let packed = self.packed.clone();
-        let mask = packed_mask(target, &packed)
-            .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
-        self.look(subject, None)?;
-        let context = self.context.clone();
-        let judged_bytes = self.width * window.rows * self.sample.bytes();
-        let mut submission = context.submit(meter, judged_bytes);
-        self.submit(subject, mask, &mut submission)?;
-        let memory = Memory::Buffer(mask.0);
-        (self.expand).run(memory, target, size, &mut submission)?;
-        if self.lister.wants_ahead() {
-            let packed = DeviceMask::of(mask, size);
-            self.with_difference_args(subject, false, |lister, context, args| {
-                lister.measure_ahead(context, packed, args, &mut submission)
-            })?;
-        }
-        let mut counts = Counters::default();
-        let counted = (&self.counters, bytemuck::cast_slice_mut(&mut counts));
-        let mut reads = self.lister.reads_ahead(counted);
-        submission.read_all(&mut reads, "the pixel count")?;
-        let finished = self.finish(subject, mask, &counts, None)?;
-        self.lister.take_ahead(finished.late == 0);
-        if finished.late > 0 && matches!(target, MaskTarget::Grey(_)) {
-            let mut submission = context.submit(meter, self.width * window.rows);
-            (self.expand).run(memory, target, size, &mut submission)?;
-            submission.send()?.wait("the mask")?;
-        }
-        Ok(finished.marked)
+        let levels = match self.settings.turned() {
+            Some(_) => &[],
+            None => &levels[..],
+        };
+        measure(
+            &mut self.marker.lister,
+            &self.context,
+            [&frame_args, levels],
+        )
     }
 
     /// Enqueues the comparison of rows. Returns whether it sums up the tiles, too.
@@ -541,12 +502,12 @@ impl PitchThreshold {
         slot: usize,
         submission: &mut Submission,
     ) -> Result<bool, ClError> {
-        let stride = packed_stride(self.width);
+        let stride = self.stride;
         let comparison_count = self.comparisons_in_use();
         let (rois, counters) = if rows.is_all {
             (&self.everywhere, &self.unused_counters)
         } else {
-            (&self.rois, &self.counters)
+            (&self.rois, &self.marker.counters)
         };
         let plane = frame.plane(0)?;
         let image = self.images.as_ref().and_then(|images| images.get(0));
@@ -563,18 +524,23 @@ impl PitchThreshold {
             Arg::U64(rows.mask_offset as u64),
             Arg::U32(to_u32(stride, "a stride")?),
             Arg::Mem(&self.comparisons),
-            Arg::I32(to_i32(comparison_count, "comparisons")?),
+        ];
+        let fixed = self.fixed.as_mut().filter(|fixed| {
+            // The kernel compares whatever the number of comparisons.
+            comparison_count > 0 && plane.aligned_len().is_some() && fixed.reads(plane)
+        });
+        // The fixed kernel has its comparisons as constants; it reads the memory where pixels are judged one by one.
+        if fixed.is_none() {
+            args.push(Arg::I32(to_i32(comparison_count, "comparisons")?));
+        }
+        args.extend([
             Arg::Mem(&rois.memory),
             Arg::I32(to_i32(rois.words.len(), "regions")?),
             Arg::I32(self.theta),
             Arg::I32(self.flags),
             Arg::Mem(counters),
             Arg::U32(to_u32(slot, "a counter")?),
-        ];
-        let fixed = self.fixed.as_mut().filter(|fixed| {
-            // The kernel compares whatever the number of comparisons.
-            comparison_count > 0 && plane.aligned_len().is_some() && fixed.reads(plane)
-        });
+        ]);
         let (kernel, name, launch) = match fixed {
             Some(fixed) => (
                 &mut fixed.kernel,
@@ -586,6 +552,7 @@ impl PitchThreshold {
         let mut is_summed = false;
         let range = match launch {
             Launch::Bytes(group) => NdRange::cover([stride, rows.rows], group),
+            Launch::Blocks(blocks) => blocks.range(self.width, rows.rows),
             Launch::Bands(bands) => NdRange::groups(bands.min(rows.rows.max(1)), 1),
             Launch::Wide(split, group) => {
                 let split = split.of_rows(rows.rows);
@@ -606,7 +573,7 @@ impl PitchThreshold {
                         Arg::I32x4([1; 4]),
                         Arg::U32(0),
                         Arg::I32(0),
-                        Arg::Mem(&self.counters),
+                        Arg::Mem(&self.marker.counters),
                         Arg::I32(1),
                         Arg::I32(0),
                         Arg::I32(1),
@@ -621,7 +588,7 @@ impl PitchThreshold {
 
     /// Bytes of the rows that are judged.
     pub(super) fn judged_bytes(&self) -> usize {
-        self.width * self.window.rows * self.sample.bytes()
+        self.row_bytes * self.window.rows
     }
 
     /// Number of comparisons that judge pixels; none while the minimum contrast is unknown.
@@ -638,9 +605,9 @@ impl PitchThreshold {
         frame: &ClFrame,
         meter: &Arc<Meter>,
     ) -> Result<(), ClError> {
-        match self.packed.clone() {
+        match self.marker.packed.clone() {
             Some(mask) if self.scales.is_some() => {
-                self.join_levels(frame, Memory::Buffer(&mask), 0, true, meter)?;
+                self.join_levels(frame, (&mask, 0), true, meter)?;
             }
             _ => {}
         }
@@ -652,13 +619,13 @@ impl PitchThreshold {
     fn join_levels(
         &mut self,
         frame: &ClFrame,
-        mask: Memory,
-        mask_offset: usize,
+        (mask, mask_offset): PackedMask,
         has_marked: bool,
         meter: &Arc<Meter>,
     ) -> Result<u32, ClError> {
+        let mask = Memory::Buffer(mask);
         let context = self.context.clone();
-        let bytes = packed_stride(self.width) * self.window.rows;
+        let bytes = self.stride * self.window.rows;
         let mut submission = context.submit(meter, bytes);
         if has_marked {
             let is_whole = self.marks_whole_frame();
@@ -703,42 +670,25 @@ impl PitchThreshold {
     fn marks_whole_frame(&self) -> bool {
         !self.window.is_web && self.ignore.is_none() && self.settings.rois.is_empty()
     }
-
-    /// Compiles the kernel that lists need, and runs it once.
-    pub(super) fn warm_up_list(
-        &mut self,
-        frame: &ClFrame,
-        meter: &Arc<Meter>,
-    ) -> Result<(), ClError> {
-        self.marked.pixels = 1;
-        let target = MaskTarget::Grey(frame);
-        let subject = Subject {
-            frame,
-            window: self.window,
-            meter,
-        };
-        lister::warm_up(self.packed.clone().as_deref(), |finder, limits| {
-            self.list(subject, target, finder, limits)
-        })
-    }
 }
 
-/// The pixels of a window that any comparison, those along x, and those along y judge.
+/// The pixels of a window that any comparison, those along x or the first vector, and those along y or the second vector
+/// judge.
 fn judged(
     settings: &PitchThresholdSettings,
-    comparisons: &[Comparison],
+    comparisons: &[VectorComparison],
     width: usize,
     window: &Window,
 ) -> [Vec<Rect>; 3] {
-    let along = |axis| {
+    let along = |vector| {
         let along = comparisons.iter().copied();
-        let along: Vec<Comparison> = along.filter(|c| c.axis == axis).collect();
+        let along: Vec<VectorComparison> = along.filter(|c| c.vector == vector).collect();
         settings.judged(&along, width, window)
     };
     [
         settings.judged(comparisons, width, window),
-        along(Axis::X),
-        along(Axis::Y),
+        along(0),
+        along(1),
     ]
 }
 
@@ -752,9 +702,8 @@ fn memory_bytes(plane: &Plane, kernel: &str) -> Result<u32, ClError> {
 
 /// The pixels of rectangles without common pixels: by any comparison, along x and along y.
 fn count_judged(judged: &[Vec<Rect>; 3], ignored: Option<&Arc<Bitmap>>) -> JudgedPixels {
-    let [any, x, y] = judged.each_ref().map(|rects| match ignored {
-        Some(ignored) => ignored.count_judged(rects),
-        None => area(rects),
-    });
+    let [any, x, y] = judged
+        .each_ref()
+        .map(|rects| regions::count(rects, ignored));
     JudgedPixels { any, x, y }
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
+    lattice::Distance,
     layout::{FrameLayout, SampleType},
     mask::packed_stride,
-    ndrange::NdRange,
-    pitch::{Axis, Comparison},
-    presence::{PairSums, TileRows, TileSum, Tiles, contrast_q4, shows_pattern},
+    presence::{PairSums, TileRows, TileSum, Tiles, shows_pattern},
     window::Window,
 };
 use clinspect_opencl::{
-    Arg, ClContext, Kernel, Mem, Memory, Meter, ProgramSource, Submission, frame::ClFrame,
+    Arg, ClContext, Kernel, Mem, Memory, Meter, NdRange, ProgramSource, Submission, frame::ClFrame,
 };
 
 use crate::{
+    inspection::{Finished, PackedMask},
     sample_options,
     source::{plain_group, source_args},
     to_i32, to_u32,
@@ -42,8 +42,13 @@ pub enum Contrast {
     Known(f64),
 }
 
+/// A minimum contrast in 1/16 grey level (`c`); `min_contrast` is in grey levels of 8 bits.
+pub fn contrast_q4(min_contrast: f64) -> u32 {
+    (16.0 * min_contrast).round().clamp(0.0, f64::from(1 << 20)) as u32
+}
+
 /// What the comparison knows of a frame, for the kernels.
-pub(crate) struct Judged<'a> {
+pub(crate) struct ComparedFrame<'a> {
     pub window: Window,
     pub comparisons: &'a Mem,
     pub comparison_count: usize,
@@ -105,10 +110,12 @@ fn groups(tiles: &Tiles, row_step: usize, items: usize) -> usize {
 }
 
 impl Presence {
-    /// Prepares the search in frames of `layout`; `by_columns` selects the kernel for a CPU, `depth`
-    /// is the depth of a sample, bits.
+    /// Prepares the search in frames of `layout` for pitches, or for the width and height of the box around a cell, px.
+    /// `source` is the program for the comparisons in use, `by_columns` selects the kernel for a CPU, `depth` is the depth
+    /// of a sample, bits.
     pub fn new(
         context: &ClContext,
+        source: ProgramSource,
         layout: &FrameLayout,
         pitches: [f64; 2],
         depth: u32,
@@ -118,10 +125,7 @@ impl Presence {
         let rows = TileRows::new(pitches, width, &Window::frame(layout.height));
         let local = GROUP * size_of::<TileSum>();
         let by_columns = by_columns || context.caps().local_memory < local as u64;
-        let program = context.program(
-            ProgramSource::Presence,
-            &sample_options(layout.sample, false),
-        )?;
+        let program = context.program(source, &sample_options(layout.sample, false))?;
         let name = if by_columns {
             "tile_sums_columns"
         } else {
@@ -297,14 +301,46 @@ impl Presence {
         Ok(mean.map(|mean| mean * f64::from(1_u32 << self.shift)))
     }
 
-    /// Marks the judged pixels of the tiles without the pattern in a packed mask, after a
-    /// [`Self::sum`]. Returns the number of pixels that were not marked before, and of all pixels
-    /// that are marked for want of a pattern.
-    pub fn mark(
+    /// Marks the tiles without the pattern in the masks of [`Submitted::finish`](crate::Submitted::finish), after a [`Self::sum`].
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn finish(
         &mut self,
         context: &Arc<ClContext>,
         contrast: f64,
-        judged: &Judged,
+        judged: &ComparedFrame,
+        (mask, missing): (PackedMask, Option<PackedMask>),
+        (finished, meter): (&mut Finished, &Meter),
+    ) -> Result<(), ClError> {
+        let mut mark = |(mask, offset): PackedMask| {
+            self.mark(
+                context,
+                contrast,
+                judged,
+                Memory::Buffer(mask),
+                offset,
+                meter,
+            )
+        };
+        let [fresh, missing_pixels] = mark(mask)?;
+        finished.late += u64::from(fresh);
+        finished.marked.missing = u64::from(missing_pixels);
+        if let Some(missing) = missing {
+            let [fresh, _] = mark(missing)?;
+            finished.newly_missing = u64::from(fresh);
+        }
+        Ok(())
+    }
+
+    /// Marks the judged pixels of the tiles without the pattern in a packed mask, after a
+    /// [`Self::sum`]. Returns the number of pixels that were not marked before, and of all pixels
+    /// that are marked for want of a pattern.
+    fn mark(
+        &mut self,
+        context: &Arc<ClContext>,
+        contrast: f64,
+        judged: &ComparedFrame,
         mask: Memory,
         mask_offset: usize,
         meter: &Meter,
@@ -360,20 +396,20 @@ impl Presence {
     }
 
     /// The median tile's standard deviation in grey levels of 8 bits, if the frame shows a pattern
-    /// that repeats after each of the comparisons' distances; `rows` is its number of rows. Each
-    /// comparison comes with whether its pitch was estimated.
+    /// that repeats after each of these distances; `rows` is its number of rows. Each distance comes with whether it was
+    /// estimated.
     pub fn learn(
         &mut self,
         context: &Arc<ClContext>,
         frame: &ClFrame,
         rows: usize,
-        comparisons: &[(&Comparison, bool)],
+        repeats: &[(Distance, bool)],
         counters: &Mem,
         meter: &Meter,
     ) -> Result<Option<f64>, ClError> {
         self.take(context, &Window::frame(rows))?;
-        for &(comparison, is_estimated) in comparisons {
-            let sums = self.pair_sums(context, frame, comparison, meter)?;
+        for &(distance, is_estimated) in repeats {
+            let sums = self.pair_sums(context, frame, distance, meter)?;
             if !shows_pattern(&sums, is_estimated) {
                 return Ok(None);
             }
@@ -381,8 +417,13 @@ impl Presence {
         let mut submission = context.submit(meter, frame.plane(0)?.stride * rows);
         self.sum(frame, 0.0, counters, 0, &mut submission)?;
         drop(submission);
+        self.median_deviation(context).map(Some)
+    }
+
+    /// The median tile's standard deviation, grey levels of 8 bits, after a [`Self::sum`].
+    pub fn median_deviation(&mut self, context: &ClContext) -> Result<f64, ClError> {
         self.read_sums(context)?;
-        Ok(Some(self.rows.tiles.median_deviation(&self.host_sums)))
+        Ok(self.rows.tiles.median_deviation(&self.host_sums))
     }
 
     /// The lowest standard deviation of the tiles that count, after a [`Self::sum`]: see [`Tiles::lowest_deviation`];
@@ -403,14 +444,13 @@ impl Presence {
         &mut self,
         context: &Arc<ClContext>,
         frame: &ClFrame,
-        comparison: &Comparison,
+        distance: Distance,
         meter: &Meter,
     ) -> Result<Vec<PairSums>, ClError> {
         let mut args = self.frame_args(frame)?;
         args.extend([
-            Arg::I32(i32::from(comparison.axis == Axis::Y)),
-            Arg::I32(comparison.whole),
-            Arg::I32(comparison.fraction),
+            Arg::I32(distance.x),
+            Arg::I32(distance.y),
             self.tiles_arg()?,
             Arg::Mem(&self.memory.pairs),
         ]);

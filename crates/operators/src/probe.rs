@@ -1,13 +1,16 @@
-//! Copies a few rows or columns of a frame to the host; kernel in `kernels/probe_lines.cl`.
+//! Copies a few rows or columns of a frame, or its middle, to the host; kernels in `kernels/probe_lines.cl`.
 
 use std::sync::Arc;
 
 use clinspect_core::ClError;
 use clinspect_core::{
-    layout::FrameLayout, ndrange::NdRange, pitch::Axis, pitch_estimate::probe_lines,
+    lattice_estimate::Crop,
+    layout::FrameLayout,
+    pitch::Axis,
+    pitch_estimate::{Lines as PitchLines, probe_lines},
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, NdRange, ProgramSource};
 
 use super::{
     sample_options,
@@ -16,6 +19,7 @@ use super::{
 };
 
 const KERNEL: &str = "probe_lines";
+const BLOCKS: &str = "probe_blocks";
 
 /// The lines of frames of one size, and memory for their samples.
 struct Lines {
@@ -105,7 +109,7 @@ impl Probe {
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn take_rows(&mut self, rows: usize) -> Result<(), ClError> {
+    fn take_rows(&mut self, rows: usize) -> Result<(), ClError> {
         if self.size[1] != rows {
             self.size[1] = rows;
             let lines = Lines::new(&self.context, self.axis, self.size)?;
@@ -119,6 +123,22 @@ impl Probe {
     /// Samples per line.
     pub fn length(&self) -> usize {
         self.length
+    }
+
+    /// Copies the lines of a frame of `rows` rows, and waits.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn lines(
+        &mut self,
+        frame: &ClFrame,
+        rows: usize,
+        meter: &Meter,
+    ) -> Result<PitchLines<'_>, ClError> {
+        self.take_rows(rows)?;
+        let length = self.length;
+        let samples = self.run(frame, meter)?;
+        Ok(PitchLines { samples, length })
     }
 
     /// Copies the lines of a frame, waits, and returns them one after the other.
@@ -143,5 +163,73 @@ impl Probe {
         submission.run(&mut self.kernel, KERNEL, &args, &range)?;
         submission.read(&self.out, 0, bytes, "probe lines")?;
         Ok(&self.samples)
+    }
+}
+
+/// Copies the middle of the first plane of frames of one layout, or the means of its blocks.
+#[derive(Debug)]
+pub struct MiddleProbe {
+    context: Arc<ClContext>,
+    kernel: Kernel,
+    group: [usize; 2],
+    /// Memory for the samples of a crop of this size.
+    out: Option<([usize; 2], Mem)>,
+}
+
+impl MiddleProbe {
+    /// Prepares the copy.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn new(context: &Arc<ClContext>, layout: &FrameLayout) -> Result<Self, ClError> {
+        let options = sample_options(layout.sample, false);
+        let kernel = context
+            .program(ProgramSource::ProbeLines, &options)?
+            .kernel(BLOCKS)?;
+        Ok(Self {
+            context: context.clone(),
+            group: plain_group(context, &kernel)?,
+            kernel,
+            out: None,
+        })
+    }
+
+    /// Fills `samples` with a crop of a frame, row by row, and waits.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn read(
+        &mut self,
+        frame: &ClFrame,
+        crop: Crop,
+        samples: &mut Vec<f32>,
+        meter: &Meter,
+    ) -> Result<(), ClError> {
+        let size = [crop.width, crop.height];
+        let out = match self.out.take() {
+            Some((held, out)) if held == size => out,
+            _ => (self.context).device_memory(crop.width * crop.height * size_of::<f32>())?,
+        };
+        let (_, out) = self.out.insert((size, out));
+        let [src, offset, stride] = source_args(frame.plane(0)?, None, 0)?;
+        let args = [
+            src,
+            offset,
+            stride,
+            Arg::I32(to_i32(crop.x, "a column")?),
+            Arg::I32(to_i32(crop.y, "a row")?),
+            Arg::I32(to_i32(crop.width, "a width")?),
+            Arg::I32(to_i32(crop.height, "a height")?),
+            Arg::I32(1 << crop.level),
+            Arg::Mem(out),
+        ];
+        samples.clear();
+        samples.resize(crop.width * crop.height, 0.0);
+        let range = NdRange::cover(size, self.group);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(samples);
+        let mut submission = self.context.submit(meter, bytes.len());
+        submission.run(&mut self.kernel, BLOCKS, &args, &range)?;
+        submission.read(out, 0, bytes, "the middle of a frame")?;
+        Ok(())
     }
 }

@@ -17,35 +17,34 @@ use clinspect_core::{
     ClError,
     components::{Finder, Limits, Listed},
     ignored::Bitmap,
+    kernels::reference_warp::BLOCK,
     layout::{FrameLayout, SampleType},
     learning::Demand,
     mask::packed_stride,
-    ndrange::NdRange,
-    reference::{Model, Warp},
+    reference::{Deviations, Model, Warp},
+    sight::Sight,
     threshold::Reached,
 };
 use clinspect_opencl::{
-    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program, ProgramSource, Submission,
+    Arg, ClContext, Kernel, Mem, Memory, Meter, NdRange, Program, ProgramSource, Submission,
     frame::{ClFrame, Plane},
 };
 
 use crate::{
-    WARM_UP_ROWS,
+    MaskTarget, WARM_UP_ROWS,
     depth::effective_depth,
     inspection::{
-        Alignment, Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture,
-        Subject, Submitted,
+        Alignment, Basis, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Subject,
     },
-    lister::{self, DeviceMask, Lister, Lists},
-    mask::{Expand, MaskTarget, packed_mask},
+    marker::{Marker, Marks, packed_mask},
     sample_options,
     source::{plain_group, source_args, target_args},
     to_i32, to_u32,
 };
-use aligner::Found;
+use aligner::PartPlace;
 pub use colour::{ComponentTraining, HeldOut, Models};
 pub use learning::learns_factor;
-use marks::Marks;
+use marks::OpenedMarks;
 use reached::Reach;
 use reader::DeviceModel;
 pub use reader::Reading;
@@ -53,9 +52,7 @@ pub use settings::{Align, NormalizeBy, ReferenceSettings, check_opening};
 pub use training::{Progress, Training};
 
 /// Two counters of marked pixels, of which the kernel clears the other one.
-type Counters = [u32; 2];
-/// Pixels that the kernel marks together.
-const BLOCK: usize = 16;
+const COUNTERS: usize = 2;
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
 /// Rows per work-item of a GPU, a constant of its program.
@@ -109,69 +106,23 @@ impl Base {
     }
 }
 
-/// The counters, of which `slot` is the frame's.
+/// The kernels that compare.
 #[derive(Debug)]
-struct Counted {
-    counters: Mem,
-    slot: usize,
-    is_clean: bool,
-}
-
-impl Counted {
-    /// Clears the counters, unless the last frame left them clear.
-    fn clean(&mut self, submission: &mut Submission) -> Result<(), ClError> {
-        if !self.is_clean {
-            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
-            self.is_clean = true;
-        }
-        Ok(())
-    }
-
-    /// The kernels' arguments `counters` and `slot`.
-    fn args(&self) -> Result<[Arg<'_>; 2], ClError> {
-        Ok([
-            Arg::Mem(&self.counters),
-            Arg::U32(to_u32(self.slot, "a counter")?),
-        ])
-    }
-
-    /// Waits, and reads the count of the frame.
-    fn count(&mut self, submission: Submission) -> Result<u64, ClError> {
-        let mut counts = Counters::default();
-        let bytes = bytemuck::cast_slice_mut(&mut counts);
-        submission.read(&self.counters, 0, bytes, "the pixel count")?;
-        let count = counts[self.slot];
-        self.slot = 1 - self.slot;
-        Ok(count.into())
-    }
-}
-
-/// The kernels that mark, and their memory.
-#[derive(Debug)]
-struct Marker {
+struct Comparer {
     plain: Kernel,
     level: Kernel,
     group: [usize; 2],
-    expand: Expand,
-    counted: Counted,
     /// Limits of a comparison without a model, which are not read.
     nothing: Mem,
 }
 
-impl Marker {
+impl Comparer {
     pub fn new(base: &Base) -> Result<Self, ClError> {
         let level = base.program.kernel("reference_mark_level")?;
-        let counted = Counted {
-            counters: base.context.device_memory(size_of::<Counters>())?,
-            slot: 0,
-            is_clean: false,
-        };
         Ok(Self {
             plain: base.program.kernel("reference_mark")?,
             group: plain_group(&base.context, &level)?,
             level,
-            expand: Expand::new(&base.context, &base.program)?,
-            counted,
             nothing: base.context.device_memory(BLOCK)?,
         })
     }
@@ -179,14 +130,14 @@ impl Marker {
     /// Enqueues the comparison. `reading` is `None` if nothing is judged.
     fn mark(
         &mut self,
-        base: &Base,
+        (base, marker): (&Base, &mut Marker),
         model: Option<&DeviceModel>,
         frame: &ClFrame,
         reading: Option<&Reading>,
         mask: (Memory, usize),
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        self.counted.clean(submission)?;
+        marker.clean(submission)?;
         let [width, height] = base.size;
         let blocks = width.div_ceil(BLOCK);
         let (item_blocks, item_rows, range) = if base.context.caps().is_cpu {
@@ -218,7 +169,7 @@ impl Marker {
             Arg::I32(to_i32(item_blocks, "blocks")?),
             Arg::I32(to_i32(item_rows, "rows")?),
         ]);
-        args.extend(self.counted.args()?);
+        args.extend(marker.counter_args()?);
         let (kernel, name) = if reading.brightness.is_unit() {
             (&mut self.plain, "reference_mark")
         } else {
@@ -256,23 +207,26 @@ pub struct Reference {
     base: Base,
     settings: ReferenceSettings,
     learns_factor: bool,
+    comparer: Comparer,
     marker: Marker,
     pictures: Pictures,
-    lister: Lister,
     /// Made when a threshold is learned.
     reach: Option<Reach>,
     model: Option<DeviceModel>,
+    /// Those of the limits that are on the device.
+    deviations: Deviations,
+    /// What the limits in force see.
+    sight: Option<Sight>,
     /// Pixels that are not judged, if there are any.
     ignored: Option<Arc<Bitmap>>,
     /// Frames are not compared.
     is_blind: bool,
     /// How the last frame was compared; `None`: not at all.
     reading: Option<Reading>,
-    marked: Marked,
-    /// Memory for a packed mask that is then expanded; allocated at first use.
-    packed: Option<Arc<ClBuffer>>,
+    /// Limits are tried on the last frame, which was found already.
+    is_trial: bool,
     /// Opens and moves marks; made when a frame has marks that need this.
-    marks: Option<Marks>,
+    marks: Option<OpenedMarks>,
 }
 
 impl Reference {
@@ -287,10 +241,11 @@ impl Reference {
         settings: &ReferenceSettings,
     ) -> Result<Self, ClError> {
         settings.check(layout)?;
-        let operator = Self::prepare(context, layout, settings)?;
+        let mut operator = Self::prepare(context, layout, settings)?;
         if let Some(model) = &operator.model {
-            model.check_judged()?;
+            model.check()?;
         }
+        operator.sight = settings.sight(operator.base.depth);
         Self::warm_up(context, layout, settings)?;
         Ok(operator)
     }
@@ -316,14 +271,16 @@ impl Reference {
             .map(|model| DeviceModel::new(&base, settings, model))
             .transpose()?;
         Ok(Self {
-            marker: Marker::new(&base)?,
+            comparer: Comparer::new(&base)?,
+            marker: Marker::new(context, &base.program, COUNTERS, !context.caps().is_cpu)?,
             pictures: Pictures::new(&base)?,
-            lister: Lister::new(context, &base.program, !context.caps().is_cpu)?,
             learns_factor: learns_factor(
                 settings.deviation_factor,
                 settings.model.as_deref(),
                 settings.train_frames,
             ),
+            deviations: settings.deviations(),
+            sight: None,
             settings: settings.clone(),
             ignored: (settings.ignored.as_ref())
                 .map(|ignored| Arc::new(ignored.rows(0, layout.height))),
@@ -331,8 +288,7 @@ impl Reference {
             model,
             is_blind: false,
             reading: None,
-            marked: Marked::default(),
-            packed: None,
+            is_trial: false,
             marks: None,
             base,
         })
@@ -377,10 +333,16 @@ impl Reference {
                 ..base
             },
         )?;
-        let mut training = warm.training()?;
+        // Memory that nobody wrote shows nothing that can be aligned. The kernels that align are those of a comparison.
+        let trained = ReferenceSettings {
+            align: Align::None,
+            ..warm.settings.clone()
+        };
+        let mut training = Training::new(&warm.base, &trained)?;
         for _ in 0..2 {
             training.add(&input, &meter)?;
         }
+        training.model(&meter)?;
         warm.warm_up_marks(&input, &output, &meter)
     }
 
@@ -432,32 +394,20 @@ impl Reference {
         Ok(())
     }
 
-    fn write_mask(&mut self, subject: Subject, target: MaskTarget) -> Result<Marked, ClError> {
-        let base = self.base.clone();
-        if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
-            let buffer = ClBuffer::new(&base.context, base.mask_bytes(), subject.meter)?;
-            self.packed = Some(Arc::new(buffer));
-        }
-        let packed = self.packed.clone();
-        let mask = packed_mask(target, &packed)
-            .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
-        let mut submission = base.context.submit(subject.meter, base.bytes());
-        self.submit(subject, mask, &mut submission)?;
-        let memory = Memory::Buffer(mask.0);
-        (self.marker.expand).run(memory, target, base.size, &mut submission)?;
-        let mut counts = Counters::default();
-        let bytes = bytemuck::cast_slice_mut(&mut counts);
-        submission.read(&self.marker.counted.counters, 0, bytes, "the pixel count")?;
-        let Finished { mut marked, .. } = self.finish(subject, mask, &counts, None)?;
-        marked.pixels = self.change(target, mask, marked.pixels, subject.meter)?;
-        self.marked = marked;
-        Ok(marked)
-    }
-
-    /// Whether the marks of the last frame are those of the model's pixels in `Marks`, not those of its mask.
+    /// Whether the marks of the last frame are those of the model's pixels in `OpenedMarks`, not those of its mask.
     fn has_own_marks(&self) -> bool {
         let is_moved = |reading: &Reading| !reading.warp().is_identity();
         self.settings.opening > 0 || self.reading.as_ref().is_some_and(is_moved)
+    }
+
+    /// Waits, and reads the count of the frame.
+    fn read_count(&mut self, submission: Submission) -> Result<u64, ClError> {
+        let mut counts = [0_u32; COUNTERS];
+        let bytes = bytemuck::cast_slice_mut(&mut counts);
+        submission.read(&self.marker.counters, 0, bytes, "the pixel count")?;
+        let slot = self.marker.slot;
+        self.marker.slot = 1 - slot;
+        Ok(counts[slot].into())
     }
 
     /// Opens the marks, and moves them to where their pixels lie in the frame. Returns how many there are then.
@@ -468,17 +418,18 @@ impl Reference {
         mut count: u64,
         meter: &Arc<Meter>,
     ) -> Result<u64, ClError> {
-        let base = &self.base;
+        let base = self.base.clone();
+        let base = &base;
         let mut marks = match self.marks.take() {
             Some(marks) => marks,
-            None => Marks::new(base, meter)?,
+            None => OpenedMarks::new(base, meter)?,
         };
         let mut submission = base.context.submit(meter, base.mask_bytes());
         if self.settings.opening > 0 {
-            self.marker.counted.clean(&mut submission)?;
-            let counters = self.marker.counted.args()?;
+            self.marker.clean(&mut submission)?;
+            let counters = self.marker.counter_args()?;
             marks.open(base, packed, counters, &mut submission)?;
-            count = self.marker.counted.count(submission)?;
+            count = self.read_count(submission)?;
             submission = base.context.submit(meter, base.mask_bytes());
         } else {
             marks.copy(base, packed, false, &mut submission)?;
@@ -511,42 +462,28 @@ impl Reference {
         self.mark(subject, target)?;
         if let Some(model) = &mut self.model {
             let found = match self.settings.align {
-                Align::None => Found::default(),
-                _ => Found::moved(),
+                Align::None => PartPlace::default(),
+                _ => PartPlace::moved(),
             };
             let mut reading = model.reader.read_at(frame, found, meter)?;
             reading.brightness.offset = 1;
             self.reading = Some(reading);
         }
+        self.is_trial = true;
         self.write_mask(subject, target)?;
-        let packed = self.packed.clone();
+        self.is_trial = false;
+        let packed = self.marker.packed.clone();
         if let Some(packed) = packed_mask(target, &packed) {
             self.change_marks(target, packed, 1, meter)?;
         }
         self.draw(subject, Picture::Model, out)?;
-        self.warm_up_list(frame, meter)
-    }
-
-    /// Runs the kernel that lists need once.
-    fn warm_up_list(&mut self, frame: &ClFrame, meter: &Arc<Meter>) -> Result<(), ClError> {
-        self.marked.pixels = 1;
-        let target = MaskTarget::Grey(frame);
-        let subject = Subject::whole(frame, self.base.size[1], meter);
-        lister::warm_up(self.packed.clone().as_deref(), |finder, limits| {
-            self.list(subject, target, finder, limits)
-        })
+        self.warm_up_list(subject)
     }
 }
 
 impl Inspection for Reference {
     fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
-        self.marked = Marked::default();
-        self.look(subject, None)?;
-        let result = self.write_mask(subject, mask);
-        if result.is_err() {
-            self.fail();
-        }
-        result
+        self.mark_frame(subject, mask)
     }
 
     fn list(
@@ -556,24 +493,7 @@ impl Inspection for Reference {
         finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError> {
-        let [width, height] = self.base.size;
-        let own = self.own_marks();
-        let packed = self.packed.clone();
-        let mask = match &own {
-            Some(own) => Some((&**own, 0)),
-            None => packed_mask(mask, &packed),
-        };
-        let Some(mask) = mask.filter(|_| self.marked.pixels > 0) else {
-            finder.pass(width, height, limits, true);
-            return Ok(finder.list(&[]));
-        };
-        let marked = DeviceMask {
-            buffer: mask.0,
-            offset: mask.1,
-            size: self.base.size,
-            pixels: self.marked.pixels,
-        };
-        self.list_marks(subject, marked, (finder, limits, true))
+        self.list_frame(subject, mask, finder, limits)
     }
 
     fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError> {
@@ -642,6 +562,14 @@ impl Inspection for Reference {
         self.try_value(values.and_then(|values| values.first().copied()))
     }
 
+    fn sights(&mut self, values: Option<&[f64]>) -> Result<Vec<Sight>, ClError> {
+        let sight = match values.and_then(|values| values.first()) {
+            Some(&value) => self.settings_with(value).sight(self.base.depth),
+            None => self.sight.clone(),
+        };
+        Ok(sight.into_iter().collect())
+    }
+
     fn basis(&self) -> Basis {
         let reading = self.reading.as_ref();
         Basis {
@@ -650,6 +578,7 @@ impl Inspection for Reference {
                 ..JudgedPixels::default()
             },
             pitches: [0.0; 2],
+            lattice: None,
             alignment: reading.map(|reading| Alignment {
                 shift: reading.warp().shift(self.base.size),
                 transform: reading.warp().transform(),

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     ignored::{Bitmap, Ignored},
-    ndrange::NdRange,
-    region::Rect,
+    kernels::mask_ignore::IGNORE_BLOCK,
+    region::{Rect, area},
+    window::Window,
 };
-use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Memory, Program, Submission};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Memory, NdRange, Program, Submission};
 
 use crate::{to_i32, to_u32, upload};
 
@@ -56,8 +57,6 @@ fn roi_words(regions: &[Rect]) -> Result<Vec<[i32; 4]>, ClError> {
 }
 
 const KERNEL: &str = "mask_ignore";
-/// The kernel's IGNORE_BLOCK: bytes of a mask that it looks at together.
-const BLOCK: usize = 32;
 /// Work-items per work-group on a GPU.
 const GROUP: usize = 64;
 /// Work-items per compute unit of a CPU, in work-groups of one.
@@ -109,7 +108,7 @@ impl Ignore {
     /// A bitmap on the device, with zeros up to a whole block.
     fn memory_of(context: &ClContext, bitmap: &Bitmap) -> Result<Mem, ClError> {
         let mut bytes = bitmap.bytes().to_vec();
-        bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+        bytes.resize(bytes.len().next_multiple_of(IGNORE_BLOCK), 0);
         upload(context, &bytes, "ignored pixels")
     }
 
@@ -164,7 +163,7 @@ impl Ignore {
         submission: &mut Submission,
     ) -> Result<(), ClError> {
         let bytes = self.bitmap.bytes().len();
-        let blocks = bytes.div_ceil(BLOCK);
+        let blocks = bytes.div_ceil(IGNORE_BLOCK);
         let items = self.items.map_or(blocks, |items| items.min(blocks)).max(1);
         let args = [
             Arg::Mem(&self.memory),
@@ -177,5 +176,30 @@ impl Ignore {
         ];
         let range = NdRange::groups(items.div_ceil(self.group), self.group);
         submission.run(&mut self.kernel, KERNEL, &args, &range)
+    }
+}
+
+/// Shows the device the ignored pixels of a window's rows, if pixels are ignored, and returns them.
+///
+/// # Errors
+/// The failing call.
+pub(crate) fn show<'a>(
+    ignore: &'a mut Option<Ignore>,
+    context: &ClContext,
+    window: &Window,
+) -> Result<Option<&'a Arc<Bitmap>>, ClError> {
+    let Some(ignore) = ignore else {
+        return Ok(None);
+    };
+    let first_line = window.web_row + window.first as u64;
+    ignore.show(context, first_line, window.rows)?;
+    Ok(Some(ignore.bitmap()))
+}
+
+/// The pixels of rectangles without common pixels that are not ignored. The bitmap has the rows from row 0 of the rectangles on.
+pub(crate) fn count(rects: &[Rect], ignored: Option<&Arc<Bitmap>>) -> u64 {
+    match ignored {
+        Some(ignored) => ignored.count_judged(rects),
+        None => area(rects),
     }
 }

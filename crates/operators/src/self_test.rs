@@ -20,7 +20,7 @@ use std::{
 
 use clinspect_core::{ClError, layout::FrameLayout};
 use clinspect_opencl::{
-    ClAllocator, ClContext, Meter, ProgramSource, buffer_of,
+    ClAllocator, ClContext, Meter, ProgramSource, buffer_of, fail_start,
     frame::{ClFrame, Importer},
 };
 use gst::{glib, prelude::*};
@@ -238,6 +238,7 @@ impl Trial {
     }
 
     fn failure(&self, subject: &str, path: Path, wrong: &Wrong, is_old: bool) -> ClError {
+        fail_start();
         let Wrong { place, got, wanted } = wrong;
         let device = self.context.device_label();
         let what = if is_old {

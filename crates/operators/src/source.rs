@@ -1,14 +1,49 @@
-//! The kernels' input: a plane's buffer, or an image made from it on the device.
+//! What kernels get: options, lengths, work-groups, and as input a plane's buffer or an image made from it on the device.
 
-use clinspect_core::ClError;
 use clinspect_core::{
+    ClError,
     layout::{FrameLayout, SampleType},
-    ndrange::{NdRange, fit_work_group},
 };
 use clinspect_opencl::frame::{ClFrame, Plane};
-use clinspect_opencl::{Arg, ClContext, ClImage, Kernel, ProgramSource, Submission};
+use clinspect_opencl::{Arg, ClContext, ClImage, Kernel, Mem, NdRange, ProgramSource, Submission};
 
-use super::{PLAIN_GROUP, to_i32, to_u32};
+/// Work-group size on a GPU for plain kernels with one work-item per sample.
+const PLAIN_GROUP: [usize; 2] = [64, 4];
+
+/// Options that tell a program how samples are stored.
+pub(super) fn sample_options(sample: SampleType, image: bool) -> String {
+    format!(
+        "-DSAMPLE_BYTES={} -DBIG_ENDIAN_SAMPLES={} -DUSE_IMAGE={}",
+        sample.bytes(),
+        u8::from(sample == SampleType::U16Be),
+        u8::from(image),
+    )
+}
+
+/// Memory with these words; `subject` names it in errors.
+pub(super) fn upload<T: bytemuck::NoUninit>(
+    context: &ClContext,
+    words: &[T],
+    subject: &str,
+) -> Result<Mem, ClError> {
+    let bytes: &[u8] = bytemuck::cast_slice(words);
+    let mem = context.device_memory(bytes.len())?;
+    // OpenCL refuses a write of no bytes.
+    if !bytes.is_empty() {
+        context.write(&mem, 0, bytes, subject)?;
+    }
+    Ok(mem)
+}
+
+/// A length as the kernels' `int`.
+pub(super) fn to_i32(value: usize, what: &str) -> Result<i32, ClError> {
+    i32::try_from(value).map_err(|_| ClError::Refused(format!("{what} of {value} is too large")))
+}
+
+/// A length as the kernels' `uint`.
+pub(super) fn to_u32(value: usize, what: &str) -> Result<u32, ClError> {
+    u32::try_from(value).map_err(|_| ClError::Refused(format!("{what} of {value} is too large")))
+}
 
 /// The three kernel arguments for an input: a plane from `component_offset` on, or its image.
 pub(super) fn source_args<'a>(
@@ -60,6 +95,24 @@ pub(super) fn plain_group(context: &ClContext, kernel: &Kernel) -> Result<[usize
             [caps.max_work_item[0], caps.max_work_item[1]],
         )
     })
+}
+
+/// Shrinks a work-group until the device and the kernel allow it.
+///
+/// The height is halved first, so that rows stay as long as possible.
+fn fit_work_group(wish: [usize; 2], max_items: usize, max_extent: [usize; 2]) -> [usize; 2] {
+    let mut size = [
+        wish[0].min(max_extent[0]).max(1),
+        wish[1].min(max_extent[1]).max(1),
+    ];
+    while size[0] * size[1] > max_items.max(1) {
+        if size[1] > 1 {
+            size[1] = size[1].div_ceil(2);
+        } else {
+            size[0] = max_items.max(1);
+        }
+    }
+    size
 }
 
 /// Images of a frame's planes; each frame is copied into them.
@@ -129,5 +182,20 @@ impl PlaneImages {
     #[inline(never)]
     pub fn get(&self, plane: usize) -> Option<&ClImage> {
         self.images.get(plane)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fit_work_group_small_device_shrinks_rows_first() {
+        assert_eq!(fit_work_group([32, 8], 256, [1024, 1024]), [32, 8]);
+        assert_eq!(fit_work_group([32, 8], 64, [1024, 1024]), [32, 2]);
+        assert_eq!(fit_work_group([32, 8], 16, [1024, 1024]), [16, 1]);
+        assert_eq!(fit_work_group([32, 8], 100, [1024, 1024]), [32, 2]);
+        assert_eq!(fit_work_group([32, 8], 1, [1, 1]), [1, 1]);
+        assert_eq!(fit_work_group([32, 8], 0, [1, 1]), [1, 1]);
     }
 }

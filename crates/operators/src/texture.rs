@@ -8,16 +8,18 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     components::{Finder, Limits, Listed, MeasuredDefect, Run, RunDifference},
+    kernels::texture_items::{BLOCK_PIXELS, BLOCK_ROWS, LATTICE_GROUP, LATTICE_ROWS, WIDE_PIXELS},
+    lattice::{Distance, VectorComparison},
     layout::FrameLayout,
     learning::{Demand, Rule},
     mask::packed_stride,
-    ndrange::NdRange,
     pitch::{Axis, Comparison},
     presence::nominal_height,
-    region::{Rect, area},
+    region::Rect,
+    sight::Sight,
     texture::{
         BORDER, CHANNEL_NAMES, CHANNELS, FIRST_OF_MEAN, FLATNESS, FLATNESS_NAME, MAX_THRESHOLD,
-        PEAK_BORDER, Repeat, Tiles, needed_q8, parts, threshold_q8,
+        PEAK_BORDER, Repeat, Tiles, needed_q8, parts, sight, threshold_q8,
     },
     variant::{
         TEXTURE_GROUP, TEXTURE_LINE, TextureVariant, texture_items_fit, texture_line_bytes,
@@ -26,46 +28,43 @@ use clinspect_core::{
     window::{Reach, Window},
 };
 use clinspect_opencl::{
-    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program, ProgramSource, Rows, Submission,
-    frame::ClFrame,
+    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, NdRange, Program, ProgramSource, Rows,
+    Submission, frame::ClFrame,
 };
 
 use crate::{
-    Contrast, WARM_UP_ROWS,
+    Contrast, MaskTarget, WARM_UP_ROWS,
     depth::effective_depth,
     inspection::{
         Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Repeating,
         Subject, Submitted,
     },
-    lister::{self, DeviceMask, Lister, Lists},
-    mask::{Expand, MaskTarget, packed_mask},
-    presence::{Judged, Presence},
-    regions::{Ignore, Rois},
+    lister::{DeviceMask, Lister},
+    marker::{Marker, Marks},
+    presence::{ComparedFrame, Presence},
+    regions::{self, Ignore, Rois},
     sample_options,
     source::{PlaneImages, source_args},
-    to_i32, to_u32, upload,
+    to_i32, upload,
 };
-use memory::{Pictures, TileNoise, TilePeaks, repeat_arg, tile_args};
+use memory::{Pictures, TileNoise, TilePeaks, repeat_arg, tiles_arg};
 pub use settings::{NoiseFrom, TextureSettings};
 
 /// Two counters of marked pixels, then two of tiles without the texture.
-type Counters = [u32; 4];
+const COUNTERS: usize = 4;
 /// Index of the first counter of tiles.
 const TILES: usize = 2;
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
-/// Rows per work-item and work-items per work-group of `texture_lattice`, and pixels per work-group of `texture_tiles`. Twins in
-/// `kernels/texture_items.cl`.
-const LATTICE_ROWS: usize = 8;
-const LATTICE_GROUP: usize = 64;
-const WIDE_PIXELS: usize = 448;
-/// Pixels and rows per work-group of `texture_mark`. Twins: `BLOCK_PIXELS` and `BLOCK_ROWS` in `kernels/texture_items.cl`.
-const BLOCK: [usize; 2] = [64, 16];
+/// Pixels and rows per work-group of `texture_mark`.
+const BLOCK: [usize; 2] = [BLOCK_PIXELS, BLOCK_ROWS];
 /// The factor that a threshold learned from good frames lies above the tiles' mean, less 1: measured on real cloth
-/// (docs/real-pictures.md).
+/// (lab/figures/real-pictures.md).
 const MARGIN: f64 = 0.3;
 /// The share by which a tile may be flatter than the flattest one of the good frames.
 const FLATNESS_MARGIN: f64 = 0.5;
+/// What the thresholds see is read from the device in one of this many frames, and in each while they are blind.
+const LOOK_FRAMES: u32 = 30;
 /// Most work-items per work-group of `texture_noise`.
 const NOISE_GROUP: usize = 64;
 
@@ -99,8 +98,7 @@ pub struct Texture {
     context: Arc<ClContext>,
     settings: TextureSettings,
     kernels: Kernels,
-    expand: Expand,
-    lister: Lister,
+    marker: Marker,
     pictures: Pictures,
     variant: TextureVariant,
     /// Work-items per work-group of `texture_noise`.
@@ -125,16 +123,15 @@ pub struct Texture {
     at_pitches: Vec<Comparison>,
     /// A comparison that judges every pixel: the regions say where the texture is looked for.
     everywhere: Mem,
-    /// See [`Counters`]; `slot` selects the next frame's counter of either kind, which is zero.
-    counters: Mem,
-    slot: usize,
-    is_clean: bool,
     window: Window,
     judged: Vec<Rect>,
     judged_pixels: u64,
-    marked: Marked,
-    /// Memory for a packed mask that is then expanded; allocated at first use.
-    packed: Option<Arc<ClBuffer>>,
+    /// The noise of the tiles is that of a frame.
+    has_noise: bool,
+    /// The sums of the tiles are those of the last frame.
+    is_summed: bool,
+    /// What the thresholds saw when it was looked at last, and the frames since then.
+    looked: Option<(Sight, u32)>,
     /// The mask before tiles without the texture were marked.
     own: Option<Arc<ClBuffer>>,
     width: usize,
@@ -144,7 +141,7 @@ pub struct Texture {
 }
 
 /// Twin: `comparison_t` in `kernels/pitch_threshold.cl`, with nothing but zeros: a neighbour at the pixel itself.
-const EVERY_PIXEL: [i32; 8] = [0; 8];
+const EVERY_PIXEL: [i32; 7] = [0; 7];
 
 /// A region without pixels.
 const NOWHERE: [Rect; 1] = [Rect {
@@ -268,10 +265,7 @@ impl Texture {
         let subject = Subject::whole(&input, small.height, &meter);
         warm.mark(subject, MaskTarget::Grey(&output))?;
         warm.peaks(&meter)?;
-        warm.marked.pixels = 1;
-        lister::warm_up(warm.packed.clone().as_deref(), |finder, limits| {
-            warm.list(subject, MaskTarget::Grey(&output), finder, limits)
-        })?;
+        warm.warm_up_list(subject)?;
         Ok(operator)
     }
 
@@ -298,18 +292,18 @@ impl Texture {
         let items = context.caps().compute_units * BANDS_PER_UNIT;
         let scratch_items = (variant == TextureVariant::Rows).then_some(items);
         let presence = (settings.contrast != Contrast::Off)
-            .then(|| Presence::new(context, layout, settings.pitches, depth, is_cpu))
+            .then(|| {
+                let program = ProgramSource::Presence;
+                Presence::new(context, program, layout, settings.pitches, depth, is_cpu)
+            })
             .transpose()?;
-        let counters = context.device_memory(size_of::<Counters>())?;
-        context.zero(&counters, size_of::<Counters>(), "the pixel counters")?;
         let kernels = Kernels::new(&program)?;
         let mut operator = Self {
             noise_group: NOISE_GROUP
                 .min(context.kernel_work_group(&kernels.noise)?)
                 .min(context.caps().max_work_item[0]),
             kernels,
-            expand: Expand::new(context, &program)?,
-            lister: Lister::new(context, &program, !is_cpu)?,
+            marker: Marker::new(context, &program, COUNTERS, !is_cpu)?,
             pictures: Pictures::new(context, width, &window, scratch_items)?,
             variant,
             items,
@@ -319,6 +313,9 @@ impl Texture {
             threshold_memory: upload(context, &thresholds.unwrap_or_default(), "thresholds")?,
             is_trial: false,
             tried_contrast: None,
+            has_noise: false,
+            is_summed: false,
+            looked: None,
             rois: Rois::new(context, &NOWHERE)?,
             nowhere: Rois::new(context, &NOWHERE)?,
             ignore: (settings.ignored.as_ref())
@@ -328,14 +325,9 @@ impl Texture {
             contrast: settings.contrast,
             at_pitches: at_pitches(settings.pitches),
             everywhere: upload(context, &EVERY_PIXEL, "a comparison")?,
-            counters,
-            slot: 0,
-            is_clean: true,
             window,
             judged: Vec::new(),
             judged_pixels: 0,
-            marked: Marked::default(),
-            packed: None,
             own: None,
             width,
             frame_height: layout.height,
@@ -377,9 +369,10 @@ impl Texture {
         let Some(presence) = &mut self.presence else {
             return Ok(None);
         };
-        self.is_clean = false;
+        self.marker.is_clean = false;
         let mut submission = self.context.submit(meter, self.width * self.window.height);
-        presence.sum(frame, 0.0, &self.counters, TILES, &mut submission)?;
+        presence.sum(frame, 0.0, &self.marker.counters, TILES, &mut submission)?;
+        self.is_summed = true;
         submission.send()?.wait("sums of tiles")?;
         let ignored = self.ignore.as_ref().map(|ignore| ignore.bitmap().clone());
         let (judged, first) = (&self.judged, self.window.first);
@@ -397,29 +390,44 @@ impl Texture {
         })
     }
 
+    /// What these thresholds see of the frame of the last mark; `None` without one, or without a tile.
+    fn look(&mut self, thresholds: &[u32; CHANNELS]) -> Result<Option<Sight>, ClError> {
+        if !self.has_noise {
+            return Ok(None);
+        }
+        let contrast = match self.presence.as_mut().filter(|_| self.is_summed) {
+            Some(presence) => Some(presence.median_deviation(&self.context)?),
+            None => None,
+        };
+        let noise = self.read_noise()?;
+        let noise = [
+            noise.iter().map(|tile| tile.residual).collect(),
+            noise.iter().map(|tile| tile.mean).collect(),
+        ];
+        Ok(sight(thresholds, noise, contrast, self.depth))
+    }
+
+    /// The noise of the tiles of the last mark.
+    fn read_noise(&self) -> Result<Vec<TileNoise>, ClError> {
+        let mut noise = vec![TileNoise::default(); self.tiles().count()];
+        let bytes = bytemuck::cast_slice_mut(&mut noise);
+        (self.context).read(&self.pictures.noise, 0, bytes, "the tiles' noise")?;
+        Ok(noise)
+    }
+
     /// Takes the pixels to judge in a window.
     fn judge_rows(&mut self, window: &Window) -> Result<(), ClError> {
         self.window = *window;
         self.judged = self.settings.judged(self.width, window, BORDER);
         (self.rois).replace(&self.context, or_nowhere(&self.judged))?;
-        let ignored = match &mut self.ignore {
-            Some(ignore) => {
-                let first_line = window.web_row + window.first as u64;
-                ignore.show(&self.context, first_line, window.rows)?;
-                Some(ignore.bitmap())
-            }
-            None => None,
-        };
+        let ignored = regions::show(&mut self.ignore, &self.context, window)?;
         // The bitmap has the window's rows.
         let mut judged = self.judged.clone();
         for rect in &mut judged {
             rect.y0 -= window.first;
             rect.y1 -= window.first;
         }
-        self.judged_pixels = match ignored {
-            Some(ignored) => ignored.count_judged(&judged),
-            None => area(&judged),
-        };
+        self.judged_pixels = regions::count(&judged, ignored);
         if self.judged_pixels > u64::from(u32::MAX) {
             return Err(ClError::Refused(format!(
                 "{} judged pixels could overflow a 32-bit counter; set smaller rois",
@@ -429,7 +437,7 @@ impl Texture {
         Ok(())
     }
 
-    /// Takes the window of a frame.
+    /// Takes the window of a strip.
     fn take(&mut self, window: &Window) -> Result<(), ClError> {
         if let Some(presence) = &mut self.presence {
             presence.take(&self.context, window)?;
@@ -492,14 +500,14 @@ impl Texture {
         let [width, height] = self.size_args()?;
         let pitch = self.pictures.pitch_arg()?;
         let pictures = Arg::Mem(&self.pictures.memory);
-        let [tiles, tiles_end] = tile_args(&self.tiles())?;
+        let tiles = tiles_arg(&self.tiles())?;
 
         let [src, offset, stride] = source_args(frame.plane(0)?, image, 0)?;
         let depth = Arg::I32(self.depth as i32);
         let mut smooth_args = vec![src, offset, stride, width, height, depth];
         smooth_args.extend([repeat_arg(&along_x), pictures, pitch]);
         let lattice_args = vec![width, height, repeat_arg(&along_y), pictures, pitch];
-        let mut tile_args = vec![width, height, pictures, pitch, tiles, tiles_end];
+        let mut tile_args = vec![width, height, pictures, pitch, tiles];
         tile_args.push(Arg::Mem(&self.pictures.sums));
         let (rows, of_tiles) = (self.window.height, self.tiles());
         match self.variant {
@@ -557,7 +565,6 @@ impl Texture {
             width,
             height,
             tiles,
-            tiles_end,
             Arg::I32x4(around),
             Arg::Mem(&self.pictures.sums),
             Arg::Mem(&self.threshold_memory),
@@ -578,7 +585,7 @@ impl Texture {
     ) -> Result<(), ClError> {
         let window = self.window;
         let [width, height] = self.size_args()?;
-        let [tiles, tiles_end] = tile_args(&self.tiles())?;
+        let tiles = tiles_arg(&self.tiles())?;
         let rois = if is_judging {
             &self.rois
         } else {
@@ -592,15 +599,13 @@ impl Texture {
             Arg::Mem(&self.pictures.memory),
             self.pictures.pitch_arg()?,
             tiles,
-            tiles_end,
             Arg::Mem(&self.pictures.noise),
             Arg::Mem(&rois.memory),
             Arg::I32(to_i32(rois.words.len(), "regions")?),
             Arg::Writes(mask),
             Arg::U64(mask_offset as u64),
-            Arg::Mem(&self.counters),
-            Arg::U32(to_u32(self.slot, "a counter")?),
         ];
+        args.extend(self.marker.counter_args()?);
         args.extend(self.pictures.scratch.iter().map(Arg::Mem));
         let range = self.range(window.rows, BLOCK);
         submission.run(&mut self.kernels.mark, "texture_mark", &args, &range)
@@ -628,44 +633,7 @@ impl Texture {
             Arg::Reads(Memory::Buffer(own_mask)),
             Arg::I32(i32::from(own.is_some())),
         ];
-        measure(&mut self.lister, &self.context, [&args, &[]])
-    }
-
-    fn write_mask(&mut self, subject: Subject, target: MaskTarget) -> Result<Marked, ClError> {
-        let (window, meter) = (subject.window, subject.meter);
-        let size = [self.width, window.rows];
-        let bytes = packed_stride(self.width) * window.rows;
-        if matches!(target, MaskTarget::Grey(_)) && !suffices(&self.packed, bytes) {
-            self.packed = Some(Arc::new(ClBuffer::new(&self.context, bytes, meter)?));
-        }
-        let packed = self.packed.clone();
-        let mask = packed_mask(target, &packed)
-            .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
-        self.look(subject, None)?;
-        let context = self.context.clone();
-        let processed = self.width * window.height * self.sample_bytes;
-        let mut submission = context.submit(meter, processed);
-        self.submit(subject, mask, &mut submission)?;
-        let memory = Memory::Buffer(mask.0);
-        (self.expand).run(memory, target, size, &mut submission)?;
-        if self.lister.wants_ahead() {
-            let packed = DeviceMask::of(mask, size);
-            self.with_difference_args(mask, false, |lister, context, args| {
-                lister.measure_ahead(context, packed, args, &mut submission)
-            })?;
-        }
-        let mut counts = Counters::default();
-        let counted = (&self.counters, bytemuck::cast_slice_mut(&mut counts));
-        let mut reads = self.lister.reads_ahead(counted);
-        submission.read_all(&mut reads, "the pixel count")?;
-        let finished = self.finish(subject, mask, &counts, None)?;
-        self.lister.take_ahead(finished.late == 0);
-        if finished.late > 0 && matches!(target, MaskTarget::Grey(_)) {
-            let mut submission = context.submit(meter, bytes);
-            (self.expand).run(memory, target, size, &mut submission)?;
-            submission.send()?.wait("the mask")?;
-        }
-        Ok(finished.marked)
+        measure(&mut self.marker.lister, &self.context, [&args, &[]])
     }
 
     /// Of the frame of the last [`Inspection::mark`]: by channel the lowest threshold at which no pixel is marked, and the
@@ -684,7 +652,6 @@ impl Texture {
         let inner = self.settings.judged(self.width, &window, PEAK_BORDER);
         let inner = Rois::new(&self.context, or_nowhere(&inner))?;
         let [width, height] = self.size_args()?;
-        let [tiles_arg, tiles_end] = tile_args(&tiles)?;
         let mut args = vec![
             width,
             height,
@@ -692,8 +659,7 @@ impl Texture {
             Arg::I32(to_i32(window.rows, "rows")?),
             Arg::Mem(&self.pictures.memory),
             self.pictures.pitch_arg()?,
-            tiles_arg,
-            tiles_end,
+            tiles_arg(&tiles)?,
             Arg::Mem(&self.rois.memory),
             Arg::I32(to_i32(self.rois.words.len(), "regions")?),
             Arg::Mem(&inner.memory),
@@ -721,9 +687,7 @@ impl Texture {
             bytemuck::cast_slice_mut(&mut found),
             "the tiles' peaks",
         )?;
-        let mut noise = vec![TileNoise::default(); count];
-        let bytes = bytemuck::cast_slice_mut(&mut noise);
-        context.read(&self.pictures.noise, 0, bytes, "the tiles' noise")?;
+        let noise = self.read_noise()?;
         let of = |channel: usize| {
             let needed = |which: usize| {
                 (found.iter().zip(&noise)).filter_map(move |(peaks, noise)| {
@@ -761,10 +725,11 @@ impl Repeating for Texture {
         let Some(presence) = self.presence.as_mut().filter(|_| both) else {
             return Ok(None);
         };
-        self.is_clean = false;
-        let comparisons: Vec<(&Comparison, bool)> = self.at_pitches.iter().zip(estimated).collect();
-        let (context, counters) = (&self.context, &self.counters);
-        presence.learn(context, frame, rows, &comparisons, counters, meter)
+        self.marker.is_clean = false;
+        let distances = (self.at_pitches.iter()).map(|c| VectorComparison::from(c).distance);
+        let repeats: Vec<(Distance, bool)> = distances.zip(estimated).collect();
+        let (context, counters) = (&self.context, &self.marker.counters);
+        presence.learn(context, frame, rows, &repeats, counters, meter)
     }
 
     fn set_contrast(&mut self, contrast: Contrast) {
@@ -779,15 +744,35 @@ fn suffices(buffer: &Option<Arc<ClBuffer>>, bytes: usize) -> bool {
     buffer.as_ref().is_some_and(|buffer| buffer.size() >= bytes)
 }
 
-impl Lists for Texture {
-    fn lister(&mut self) -> (&Arc<ClContext>, &mut Lister) {
-        (&self.context, &mut self.lister)
+impl Marks for Texture {
+    fn marker(&mut self) -> (&Arc<ClContext>, &mut Marker) {
+        (&self.context, &mut self.marker)
+    }
+
+    fn mask_size(&self, window: &Window) -> (usize, usize) {
+        (self.width, self.width * window.height * self.sample_bytes)
+    }
+
+    fn measure_ahead(
+        &mut self,
+        _subject: Subject,
+        mask: DeviceMask,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let own = (mask.buffer, mask.offset);
+        self.with_difference_args(own, false, |lister, context, args| {
+            lister.measure_ahead(context, mask, args, submission)
+        })
     }
 }
 
 impl Submitted for Texture {
     fn look(&mut self, subject: Subject, _leader: Option<&Self>) -> Result<(), ClError> {
-        self.take(&subject.window)
+        // All frames have the window that the operator was made for.
+        if subject.window.is_web {
+            self.take(&subject.window)?;
+        }
+        Ok(())
     }
 
     fn submit<'a>(
@@ -799,42 +784,45 @@ impl Submitted for Texture {
         let mask = Memory::Buffer(mask);
         let is_judging = self.is_judging();
         let contrast = self.contrast_in_use();
-        let slot = self.slot;
-        if !self.is_clean {
-            self.is_clean = true;
-            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
-        }
+        self.marker.clean(submission)?;
+        let slot = self.marker.slot;
         self.make_pictures(frame, submission)?;
         self.mark_pixels(is_judging, mask, mask_offset, submission)?;
+        self.has_noise = true;
+        self.is_summed = contrast.is_some() && self.presence.is_some();
         if let (Some(level), Some(presence)) = (contrast, &mut self.presence) {
-            presence.sum(frame, level, &self.counters, TILES + slot, submission)?;
+            presence.sum(
+                frame,
+                level,
+                &self.marker.counters,
+                TILES + slot,
+                submission,
+            )?;
         } else if self.presence.is_some() {
             // The search would have cleared the counter of the next frame.
-            self.is_clean = false;
+            self.marker.is_clean = false;
         }
         if let Some(ignore) = &mut self.ignore {
-            ignore.clear(mask, mask_offset, &self.counters, slot, submission)?;
+            ignore.clear(mask, mask_offset, &self.marker.counters, slot, submission)?;
         }
         Ok(())
     }
 
     fn counters(&self) -> (&Mem, usize) {
-        (&self.counters, Counters::default().len())
+        self.marker.counted()
     }
 
     fn finish(
         &mut self,
         Subject { window, meter, .. }: Subject,
-        (mask, mask_offset): PackedMask,
+        mask: PackedMask,
         counts: &[u32],
         missing: Option<PackedMask>,
     ) -> Result<Finished, ClError> {
-        let mask = Memory::Buffer(mask);
-        let slot = self.slot;
+        let slot = self.marker.slot;
         let count = |at: usize| counts.get(at + slot).copied().unwrap_or(0);
         let mut finished = Finished::default();
-        let marked = &mut finished.marked;
-        marked.pixels = u64::from(count(0));
+        finished.marked.pixels = u64::from(count(0));
         if let (Some(level), Some(presence)) = (self.contrast_in_use(), &mut self.presence)
             && count(TILES) > 0
         {
@@ -851,10 +839,10 @@ impl Submitted for Texture {
                     stride: bytes,
                 };
                 let to = rows(Memory::Buffer(own), 0);
-                submission.copy(rows(mask, mask_offset), to, bytes, 1)?;
+                submission.copy(rows(Memory::Buffer(mask.0), mask.1), to, bytes, 1)?;
             }
             submission.send()?.wait("the mask")?;
-            let judged = Judged {
+            let judged = ComparedFrame {
                 window,
                 comparisons: &self.everywhere,
                 comparison_count: 1,
@@ -863,25 +851,16 @@ impl Submitted for Texture {
                 flags: 0,
                 ignored: self.ignore.as_ref().map(Ignore::memory),
             };
-            let mut mark =
-                |mask, offset| presence.mark(context, level, &judged, mask, offset, meter);
-            let [fresh, missing_pixels] = mark(mask, mask_offset)?;
-            finished.late = u64::from(fresh);
-            marked.missing = u64::from(missing_pixels);
-            if let Some((missing, offset)) = missing {
-                let [fresh, _] = mark(Memory::Buffer(missing), offset)?;
-                finished.newly_missing = u64::from(fresh);
-            }
+            let masks = (mask, missing);
+            presence.finish(context, level, &judged, masks, (&mut finished, meter))?;
         }
-        marked.pixels += finished.late;
-        self.marked = *marked;
-        self.slot = 1 - slot;
+        finished.marked.pixels += finished.late;
+        self.marker.finish(finished.marked);
         Ok(finished)
     }
 
     fn fail(&mut self) {
-        self.marked = Marked::default();
-        self.is_clean = false;
+        self.marker.fail();
     }
 
     fn measure(
@@ -890,11 +869,11 @@ impl Submitted for Texture {
         mask: PackedMask,
         runs: &[Run],
     ) -> Result<&[RunDifference], ClError> {
-        let is_missing = self.marked.missing > 0;
+        let is_missing = self.marker.marked.missing > 0;
         self.with_difference_args(mask, is_missing, |lister, context, args| {
             (lister.measure(context, mask, args, runs, subject.meter)).map(drop)
         })?;
-        Ok(self.lister.results())
+        Ok(self.marker.lister.results())
     }
 
     fn complete(&self, defect: &mut MeasuredDefect) {
@@ -910,11 +889,7 @@ impl Submitted for Texture {
 
 impl Inspection for Texture {
     fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
-        let result = self.write_mask(subject, mask);
-        if result.is_err() {
-            self.fail();
-        }
-        result
+        self.mark_frame(subject, mask)
     }
 
     fn list(
@@ -924,19 +899,7 @@ impl Inspection for Texture {
         finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError> {
-        let packed = self.packed.clone();
-        let size = [self.width, self.window.rows];
-        let Some(mask) = packed_mask(mask, &packed).filter(|_| self.marked.pixels > 0) else {
-            finder.pass(size[0], size[1], limits, subject.window.ends_web());
-            return Ok(finder.list(&[]));
-        };
-        let marked = DeviceMask {
-            buffer: mask.0,
-            offset: mask.1,
-            size,
-            pixels: self.marked.pixels,
-        };
-        self.list_marks(subject, marked, (finder, limits, subject.window.ends_web()))
+        self.list_frame(subject, mask, finder, limits)
     }
 
     fn draw(&mut self, _: Subject, _: Picture, _: &ClFrame) -> Result<(), ClError> {
@@ -994,6 +957,28 @@ impl Inspection for Texture {
             .write(&self.threshold_memory, 0, bytes, "thresholds")
     }
 
+    fn sights(&mut self, values: Option<&[f64]>) -> Result<Vec<Sight>, ClError> {
+        let thresholds = match values {
+            Some(values) => {
+                let value = |k: usize| values.get(k).copied().and_then(threshold_q8);
+                Some(std::array::from_fn(|k| value(k).unwrap_or(u32::MAX)))
+            }
+            None => self.thresholds,
+        };
+        let Some(thresholds) = thresholds else {
+            return Ok(Vec::new());
+        };
+        if values.is_some() {
+            return Ok(self.look(&thresholds)?.into_iter().collect());
+        }
+        match &mut self.looked {
+            Some((sight, frames)) if *frames + 1 < LOOK_FRAMES && !sight.is_blind() => *frames += 1,
+            _ => self.looked = self.look(&thresholds)?.map(|sight| (sight, 0)),
+        }
+        let sight = self.looked.as_ref().map(|(sight, _)| sight.clone());
+        Ok(sight.into_iter().collect())
+    }
+
     fn mean_level(&mut self) -> Result<Option<f64>, ClError> {
         let is_judging = self.is_judging();
         match (self.contrast, &mut self.presence) {
@@ -1017,6 +1002,7 @@ impl Inspection for Texture {
                 y: any,
             },
             pitches: self.settings.pitches,
+            lattice: None,
             alignment: None,
             ignored: self.ignore.as_ref().map(Ignore::bitmap).cloned(),
         }

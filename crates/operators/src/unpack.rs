@@ -5,12 +5,17 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
+    kernels::{
+        self,
+        demosaic_items::{ITEM_PIXELS, ITEM_ROWS},
+    },
     layout::{Component, FrameLayout, SampleType},
-    ndrange::NdRange,
     unpack::{Demosaic, Encoding, Output, Packing},
     variant::{UnpackVariant, unpack_variant},
 };
-use clinspect_opencl::{Arg, ClContext, Completion, Kernel, Meter, ProgramSource, frame::ClFrame};
+use clinspect_opencl::{
+    Arg, ClContext, Completion, Kernel, Meter, NdRange, ProgramSource, frame::ClFrame,
+};
 
 use super::{
     WARM_UP_ROWS, sample_options,
@@ -21,10 +26,6 @@ use super::{
 
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
-/// Packed samples of a work-item of `unpack_items`.
-const PACKED_ITEM: usize = 16;
-/// Columns and rows of a work-item of `demosaic_items`.
-const BAYER_ITEM: [usize; 2] = [8, 2];
 
 /// Unpacks frames of one size.
 #[derive(Debug)]
@@ -104,7 +105,12 @@ impl Unpack {
                     UnpackVariant::Rows => "unpack_rows",
                     UnpackVariant::Items => "unpack_items",
                 };
-                (ProgramSource::Unpack, name, options, [PACKED_ITEM, 1])
+                (
+                    ProgramSource::Unpack,
+                    name,
+                    options,
+                    [kernels::unpack::BLOCK, 1],
+                )
             }
             Encoding::Bayer { pattern, bits, .. } => {
                 let sample = encoding.sample().unwrap_or(SampleType::U8);
@@ -119,7 +125,7 @@ impl Unpack {
                     UnpackVariant::Rows => (ProgramSource::DemosaicRows, "demosaic_rows"),
                     UnpackVariant::Items => (ProgramSource::DemosaicItems, "demosaic_items"),
                 };
-                (source, name, options, BAYER_ITEM)
+                (source, name, options, [ITEM_PIXELS, ITEM_ROWS])
             }
         };
         let kernel = context.program(source, &options)?.kernel(name)?;

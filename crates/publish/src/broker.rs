@@ -2,6 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Duration};
 
+use clinspect_results::text;
 use gst::glib;
 use rumqttc::{
     ConnectReturnCode, ConnectionError, MqttOptions, NetworkOptions, TlsConfiguration, Transport,
@@ -11,7 +12,7 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-use crate::{address::Host, text};
+use crate::address::Host;
 
 /// A file of user and password is no longer than this, bytes.
 const MOST_CREDENTIALS: u64 = 4096;
@@ -37,14 +38,16 @@ pub struct Broker {
     pub host: Host,
     /// TCP port.
     pub port: u16,
-    /// User and password.
-    pub credentials: Option<[String; 2]>,
     /// With `mqtts`.
-    pub tls: Option<Arc<ClientConfig>>,
+    is_tls: bool,
+    /// The files of user and password, and of certificates; empty: none. They are read for each connection, because people
+    /// correct them, and passwords and certificates expire.
+    credentials_file: String,
+    ca_file: String,
 }
 
 impl Broker {
-    /// Reads the settings and the files that they name; an empty name is none.
+    /// Checks the settings and the files that they name; an empty name stands for no file.
     ///
     /// # Errors
     /// A sentence that says what to do, without a secret.
@@ -70,31 +73,35 @@ impl Broker {
         if !is_tls && !ca_file.is_empty() {
             return Err("ca-file needs a uri that begins with mqtts://".into());
         }
-        Ok(Self {
+        let broker = Self {
             host,
             port,
-            credentials: (!credentials_file.is_empty())
-                .then(|| credentials(Path::new(credentials_file)))
-                .transpose()?,
-            tls: is_tls.then(|| tls(ca_file)).transpose()?,
-        })
+            is_tls,
+            credentials_file: credentials_file.to_owned(),
+            ca_file: ca_file.to_owned(),
+        };
+        broker.options("")?;
+        Ok(broker)
     }
 
-    /// How this client connects.
-    pub fn options(&self, id: &str) -> MqttOptions {
+    /// How this client connects now: reads the files.
+    ///
+    /// # Errors
+    /// A sentence that says what to do, without a secret.
+    pub fn options(&self, id: &str) -> Result<MqttOptions, String> {
         let mut options = MqttOptions::new(id, self.host.bare(), self.port);
         options
             .set_keep_alive(KEEP_ALIVE)
             .set_max_packet_size(PACKETS[0], PACKETS[1]);
-        if let Some([user, password]) = &self.credentials {
+        if !self.credentials_file.is_empty() {
+            let [user, password] = credentials(Path::new(&self.credentials_file))?;
             options.set_credentials(user, password);
         }
-        if let Some(tls) = &self.tls {
-            options.set_transport(Transport::tls_with_config(TlsConfiguration::Rustls(
-                tls.clone(),
-            )));
+        if self.is_tls {
+            let tls = TlsConfiguration::Rustls(tls(&self.ca_file)?);
+            options.set_transport(Transport::tls_with_config(tls));
         }
-        options
+        Ok(options)
     }
 
     /// What an error means; without a secret.
@@ -218,7 +225,7 @@ mod tests {
             ("mqtts://broker", 8883, true),
         ] {
             let broker = Broker::new(uri, "", "").unwrap();
-            assert_eq!((broker.port, broker.tls.is_some()), (port, is_tls), "{uri}");
+            assert_eq!((broker.port, broker.is_tls), (port, is_tls), "{uri}");
             assert_eq!(broker.host.bare(), "broker");
         }
         let broker = Broker::new("mqtts://[::1]", "", "").unwrap();

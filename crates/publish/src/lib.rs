@@ -12,11 +12,8 @@ mod mqtt;
 mod publish;
 mod publisher;
 mod queue;
-pub mod report;
 mod sender;
 mod shared;
-pub mod text;
-pub mod time;
 mod trial;
 
 pub use publish::{Frames, InspectPublish, Method};

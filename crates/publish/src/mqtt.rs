@@ -10,13 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clinspect_results::report::Report;
 use rumqttc::{AsyncClient, Event, EventLoop, Incoming, LastWill, MqttOptions, Outgoing, QoS};
 use tokio::{sync::Notify, time::sleep};
 
 use crate::{
     broker::{self, Broker, ENDED, PAUSES},
     queue::Queue,
-    report::Report,
     sender::{Notifier, Sender},
     trial::{Advice, Trial, Verdict},
 };
@@ -137,15 +137,15 @@ impl Mqtt {
         format!("{}/state", self.topic)
     }
 
-    fn options(&self) -> MqttOptions {
-        let mut options = self.broker.options(&self.id);
+    fn options(&self) -> Result<MqttOptions, String> {
+        let mut options = self.broker.options(&self.id)?;
         options.set_last_will(LastWill::new(
             self.state_topic(),
             OFFLINE,
             QoS::AtLeastOnce,
             true,
         ));
-        options
+        Ok(options)
     }
 
     /// Connects and sends until the connection fails, which is the result, or the stop is carried out.
@@ -155,8 +155,14 @@ impl Mqtt {
         notifier: &Notifier,
         trial: &RefCell<Trial>,
     ) -> Result<(), End> {
+        let options = self.options().map_err(|why| End {
+            why,
+            is_accepted: false,
+            was_there: false,
+            is_trial: false,
+        })?;
         let connection = Connection::default();
-        let (client, mut events) = AsyncClient::new(self.options(), WINDOW + 2);
+        let (client, mut events) = AsyncClient::new(options, WINDOW + 2);
         events.set_network_options(broker::network());
         // Neither future is dropped before the end of the connection: the client library does not allow it.
         let result = tokio::select! {
@@ -500,11 +506,13 @@ mod tests {
             };
             // Memory without contents.
             let bytes = megabytes << 20;
-            report.histograms = vec![crate::report::Histogram {
+            report.histograms = vec![clinspect_results::report::Histogram {
                 element: String::new(),
                 format: String::new(),
                 alarms: Vec::new(),
-                channels: Vec::with_capacity(bytes / size_of::<crate::report::Channel>()),
+                channels: Vec::with_capacity(
+                    bytes / size_of::<clinspect_results::report::Channel>(),
+                ),
             }];
             Arc::new(report)
         };

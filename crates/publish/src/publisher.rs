@@ -5,13 +5,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
 };
 
+use clinspect_results::report::Report;
+
 use crate::{
     Frames, Method,
     broker::Broker,
     file::JsonLines,
     mqtt::Mqtt,
     queue::Queue,
-    report::Report,
     sender::{Notice, Running},
 };
 
@@ -23,7 +24,7 @@ pub(crate) const DEFAULT_MAX_QUEUED_BYTES: u64 = 64 << 20;
 /// Longest `topic` and `camera` in topics, bytes; a topic has at most 65 535.
 const LONGEST_PART: usize = 1024;
 
-/// What is sent, and where. The fields are the properties of `inspectpublish`; an empty text is none.
+/// What is sent, and where. The fields are the properties of `inspectpublish`; an empty text stands for no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// A file or a broker.

@@ -9,9 +9,8 @@ use std::{
     time::Duration,
 };
 
+use clinspect_results::report::Report;
 use tokio::{sync::Notify, time::sleep};
-
-use crate::report::Report;
 
 /// A bounded queue between the streaming thread and the thread that sends. A full queue drops its oldest report.
 pub struct Queue {

@@ -1,6 +1,7 @@
 //! The thread that sends the reports.
 
 use std::{
+    cell::RefCell,
     io,
     sync::{Arc, atomic::Ordering::Relaxed, mpsc},
     thread,
@@ -33,16 +34,44 @@ pub enum Notice {
     Refused(String),
 }
 
-/// Notifies the application when sending begins to fail, and when it recovers.
-pub struct Notifier(Box<dyn Fn(Notice) + Send>);
+/// Why attempts have failed since the last success. The first reason is often not the one that people must mend: a broker
+/// ends the connections, and after its restart it refuses the password.
+#[derive(Default)]
+pub struct Reasons(Vec<String>);
+
+impl Reasons {
+    /// Reasons that are told until the next success.
+    const MOST: usize = 8;
+
+    /// Whether the application is to be told this reason.
+    pub fn is_new(&mut self, why: &str) -> bool {
+        let is_new = self.0.len() < Self::MOST && self.0.iter().all(|told| told != why);
+        if is_new {
+            self.0.push(why.to_owned());
+        }
+        is_new
+    }
+
+    /// An attempt succeeded. Returns whether one had failed before.
+    pub fn clear(&mut self) -> bool {
+        !std::mem::take(&mut self.0).is_empty()
+    }
+}
+
+/// Notifies the application when sending begins to fail, at each new reason, and when it recovers.
+pub struct Notifier {
+    notify: Box<dyn Fn(Notice) + Send>,
+    reasons: RefCell<Reasons>,
+}
 
 impl Notifier {
     /// A failed attempt. `why` holds no secret.
     pub fn failed(&self, queue: &Queue, why: &str) {
         let numbers = queue.numbers();
-        let was_connected = numbers.is_connected.swap(false, Relaxed);
-        if was_connected || numbers.errors.load(Relaxed) == 0 {
-            (self.0)(Notice::Failed(why.into()));
+        numbers.is_connected.store(false, Relaxed);
+        let is_new = self.reasons.borrow_mut().is_new(why);
+        if is_new {
+            (self.notify)(Notice::Failed(why.into()));
         }
         // After the message: a reader that sees the count finds the message.
         numbers.errors.fetch_add(1, Relaxed);
@@ -55,14 +84,15 @@ impl Notifier {
 
     /// A packet was given up.
     pub fn refused(&self, text: String) {
-        (self.0)(Notice::Refused(text));
+        (self.notify)(Notice::Refused(text));
     }
 
     /// Reports can be sent. After a failure the application gets this text.
     pub fn works(&self, queue: &Queue, text: &str) {
-        let numbers = queue.numbers();
-        if !numbers.is_connected.swap(true, Relaxed) && numbers.errors.load(Relaxed) > 0 {
-            (self.0)(Notice::Recovered(text.into()));
+        queue.numbers().is_connected.store(true, Relaxed);
+        let had_failed = self.reasons.borrow_mut().clear();
+        if had_failed {
+            (self.notify)(Notice::Recovered(text.into()));
         }
     }
 
@@ -98,7 +128,10 @@ impl Running {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let notifier = Notifier(Box::new(notify));
+        let notifier = Notifier {
+            notify: Box::new(notify),
+            reasons: RefCell::default(),
+        };
         let (end, ended) = mpsc::channel::<()>();
         let of_thread = queue.clone();
         thread::Builder::new()

@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     broker::{self, Broker, ENDED, PAUSES},
     publisher::check_topic,
-    sender::Notice,
+    sender::{Notice, Reasons},
 };
 
 /// Packets that may wait: the value, and the subscription.
@@ -25,7 +25,7 @@ pub struct SharedValue {
 }
 
 impl SharedValue {
-    /// Checks the settings and reads the files that they name; an empty name is none.
+    /// Checks the settings and reads the files that they name; an empty name stands for no file.
     ///
     /// # Errors
     /// A sentence that says what to do, without a secret.
@@ -55,30 +55,31 @@ impl SharedValue {
     ) {
         let [first, longest] = PAUSES;
         let mut pause = first;
-        let mut is_failing = false;
+        let mut reasons = Reasons::default();
         loop {
             let begun = Instant::now();
-            let accepted = Notify::new();
-            let (client, mut events) = AsyncClient::new(self.broker.options(&self.id), WAITING);
-            events.set_network_options(broker::network());
-            let on_accepted = || {
-                accepted.notify_one();
-                if std::mem::take(&mut is_failing) {
-                    let place = self.broker.place();
-                    notify(Notice::Recovered(format!(
-                        "the broker {place} answers again"
-                    )));
+            let connection = async {
+                let accepted = Notify::new();
+                let options = self.broker.options(&self.id)?;
+                let (client, mut events) = AsyncClient::new(options, WAITING);
+                events.set_network_options(broker::network());
+                let on_accepted = || {
+                    accepted.notify_one();
+                    if reasons.clear() {
+                        let place = self.broker.place();
+                        notify(Notice::Recovered(format!(
+                            "the broker {place} answers again"
+                        )));
+                    }
+                };
+                // Neither future is dropped before the end of the connection: the client library does not allow it.
+                tokio::select! {
+                    why = self.receive(&mut events, on_accepted, &asked, &notify) => Err(why),
+                    sent = self.send(&client, &accepted, &mut values, &text) => sent,
                 }
             };
-            // Neither future is dropped before the end of the connection: the client library does not allow it.
-            let why = tokio::select! {
-                why = self.receive(&mut events, on_accepted, &asked, &notify) => why,
-                sent = self.send(&client, &accepted, &mut values, &text) => match sent {
-                    Ok(()) => return,
-                    Err(why) => why,
-                },
-            };
-            if !std::mem::replace(&mut is_failing, true) {
+            let Err(why) = connection.await else { return };
+            if reasons.is_new(&why) {
                 notify(Notice::Failed(why));
             }
             if begun.elapsed() > longest {

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::report::Report;
+use clinspect_results::report::Report;
 
 /// Packets that are sent one by one after a loss, once nothing is set aside.
 const SINGLE: u32 = 32;

@@ -69,6 +69,12 @@ impl DefectResult {
             && self.learning.is_none_or(|[good, all]| good <= all)
             && u128::from(self.open_area) <= u128::from(self.width) * lines
             && are_lengths([self.pitch_x, self.pitch_y, self.threshold])
+            && self.blind.as_ref().is_none_or(|blind| {
+                !blind.name.is_empty()
+                    && are_lengths([blind.marks, blind.reach, 0.0])
+                    && blind.marks > blind.reach
+            })
+            && self.lattice.as_flattened().iter().all(|c| c.is_finite())
             && are_lengths([self.mm_per_pixel_x, self.mm_per_pixel_y, self.mean_level])
             && self.class_names.len() < usize::from(Defect::PATTERN_MISSING)
             && self.class_names.iter().all(|name| !name.is_empty())
@@ -78,12 +84,18 @@ impl DefectResult {
             && have_ids_of_their_own(&self.defects)
     }
 
-    /// Without a judged pixel the verdict is none, and fail if the frame was not found in the picture or is corrupted.
+    /// Without a judged pixel, or without a limit that sees, the verdict is none, and fail if the frame was not found in the picture or is corrupted.
     fn is_judged_as_it_says(&self) -> bool {
         if self.corrupted && self.verdict == Verdict::Fail {
             return true;
         }
         let is_none = self.verdict == Verdict::None;
+        if self.blind.is_some() {
+            let is_lost = self
+                .alignment
+                .is_some_and(|found| !found.matched || !found.is_plausible());
+            return is_none && self.judged_pixels > 0 && !is_lost;
+        }
         match &self.alignment {
             Some(found) => {
                 found.is_plausible()

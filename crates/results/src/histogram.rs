@@ -2,7 +2,7 @@
 
 use gst::glib;
 
-use super::{attach, structures};
+use super::metas::{attach, structures};
 use clinspect_core::statistics::Statistics;
 
 /// Name of the meta.

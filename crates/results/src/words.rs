@@ -2,11 +2,22 @@
 
 use std::fmt;
 
-use super::{Defect, DefectResult, Verdict};
+use super::{BlindLimit, Defect, DefectResult, Verdict};
 
 /// Names of the classes that have no rule.
 const OTHER: &str = "other";
 const PATTERN_MISSING: &str = "pattern-missing";
+
+impl fmt::Display for BlindLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, marks, reach } = self;
+        write!(
+            f,
+            "{name} marks differences from {marks:.1} grey levels on, but a defect of half the range of what is inspected \
+             differs by {reach:.1}"
+        )
+    }
+}
 
 impl DefectResult {
     /// The name of a class; `other` for a number without a name.
@@ -112,8 +123,13 @@ impl DefectResult {
     fn summary_of_pixels(&self) -> String {
         let progress = self.progress_in_words();
         if self.verdict == Verdict::None {
-            let why = progress.unwrap_or_else(|| "no pixel could be judged".into());
-            return format!("none: {why}");
+            let blind = self.blind.as_ref().map(BlindLimit::to_string);
+            let whys: Vec<String> = blind.into_iter().chain(progress).collect();
+            return if whys.is_empty() {
+                "none: no pixel could be judged".into()
+            } else {
+                format!("none: {}", whys.join("; "))
+            };
         }
         if let Some(found) = self.alignment.filter(|found| !found.matched) {
             return format!(

@@ -8,7 +8,9 @@
 )]
 
 use clinspect_core::statistics::Statistics;
-use clinspect_results::{AlignStep, Alignment, Defect, DefectResult, HistogramResult, Verdict};
+use clinspect_results::{
+    AlignStep, Alignment, BlindLimit, Defect, DefectResult, HistogramResult, Verdict,
+};
 use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
 
 /// The seed is fixed, so that a failure can be repeated.
@@ -99,6 +101,10 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
                     mm_per_pixel_y: lengths[1],
                     pitch_x: lengths[2],
                     pitch_y: lengths[3],
+                    lattice: lengths[..(counts[0] % 3) as usize]
+                        .iter()
+                        .map(|&l| [l, -l])
+                        .collect(),
                     threshold: lengths[4],
                     mean_level: lengths[5],
                     alignment: has_ignored.then(|| Alignment {
@@ -113,6 +119,11 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
                     }),
                     training: (width % 2 == 0 && height > 0).then_some([width, height]),
                     learning: (width % 3 == 0 && height > 0).then_some([width, height]),
+                    blind: (width % 5 == 0).then(|| BlindLimit {
+                        name: "threshold.red".into(),
+                        marks: lengths[1],
+                        reach: lengths[2],
+                    }),
                     judged_pixels: counts[3],
                     judged_x: counts[4],
                     judged_y: counts[5],
@@ -199,6 +210,7 @@ fn strip() -> impl Strategy<Value = DefectResult> {
                 mm_per_pixel_y: lengths[1],
                 pitch_x: lengths[2],
                 pitch_y: lengths[3],
+                lattice: vec![[lengths[2], -1.0]],
                 threshold: lengths[4],
                 mean_level: lengths[5],
                 alignment: result.overflow.then(|| Alignment {
@@ -219,7 +231,17 @@ fn strip() -> impl Strategy<Value = DefectResult> {
                 // A frame of a training is not judged.
                 training: None,
                 learning: result.learning.map(|[good, all]| [good.min(all), all]),
-                verdict: Verdict::Fail,
+                verdict: if height % 2 == 0 {
+                    Verdict::None
+                } else {
+                    Verdict::Fail
+                },
+                blind: (height % 2 == 0).then(|| BlindLimit {
+                    name: "residual-33".into(),
+                    marks: lengths[0] + 1.0,
+                    reach: lengths[0],
+                }),
+                corrupted: false,
                 open_area: result.open_area % (u64::from(width) * (first_line + 1)),
                 defects: if fits { defects } else { Vec::new() },
                 mask: None,

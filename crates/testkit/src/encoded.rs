@@ -7,7 +7,7 @@ use clinspect_opencl::{ClContext, Meter};
 
 use crate::{
     frames::{INPUT_POISON, Owner, foreign_memory, our_memory},
-    reference::{
+    oracle::{
         Geometry, SampleKind,
         unpack::{Bayer, sample},
     },

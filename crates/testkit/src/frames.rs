@@ -9,7 +9,7 @@ use gst::prelude::*;
 
 use crate::{
     content::{Content, Picture},
-    reference::{Geometry, SampleKind, Samples, put},
+    oracle::{Geometry, SampleKind, Samples, put},
 };
 
 /// Padding bytes of an input; no test's picture depends on them.

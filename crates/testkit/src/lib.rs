@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+pub mod camera;
 pub mod child;
 pub mod cloth;
 pub mod content;
@@ -28,4 +29,4 @@ pub mod scenes;
 pub mod support;
 pub mod tools;
 
-pub use clinspect_reference as reference;
+pub use clinspect_oracle as oracle;

@@ -5,12 +5,12 @@ use gstclinspect::results::Defect;
 
 use crate::{
     frames::{Arrangement, Frame, INPUT_POISON, PLAIN},
-    panel::{PanelGenerator, PanelSpec},
-    reference::{
+    oracle::{
         self, SampleKind,
-        pitch_threshold::{self as oracle, Compare, Settings},
+        pitch_threshold::{self, Compare, Settings},
         put,
     },
+    panel::{PanelGenerator, PanelSpec},
     support::pitch_threshold_settings,
 };
 
@@ -81,7 +81,7 @@ pub fn recommended(threshold: f64) -> Settings {
 
 /// Which defects are listed.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct ListSettings {
     /// The property `min-area`.
     pub min_area: u32,
     /// The property `merge-distance`.
@@ -90,9 +90,9 @@ pub struct Wanted {
     pub max_defects: u32,
 }
 
-impl Wanted {
-    fn rules(self) -> reference::defects::Rules {
-        reference::defects::Rules {
+impl ListSettings {
+    fn rules(self) -> oracle::defects::Rules {
+        oracle::defects::Rules {
             min_area: self.min_area,
             merge_distance: self.merge_distance,
             max_defects: self.max_defects as usize,
@@ -102,14 +102,14 @@ impl Wanted {
 }
 
 /// The properties' defaults.
-pub const DEFAULT: Wanted = Wanted {
+pub const DEFAULT: ListSettings = ListSettings {
     min_area: 1,
     merge_distance: 0,
     max_defects: 100,
 };
 
 /// The reference's list, and whether there are more defects.
-pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect>, bool) {
+pub fn listed(frame: &Frame, settings: &Settings, wanted: ListSettings) -> (Vec<Defect>, bool) {
     with_marked(frame, settings, |web| listed_of(web, wanted))
 }
 
@@ -117,20 +117,20 @@ pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect
 fn with_marked<R>(
     frame: &Frame,
     settings: &Settings,
-    list: impl FnOnce(reference::defects::Web) -> R,
+    list: impl FnOnce(oracle::defects::Web) -> R,
 ) -> R {
     let samples = frame.component(0);
-    list(reference::defects::Web {
-        mask: &oracle::compare(samples, settings).mask,
-        differences: &oracle::difference(samples, settings),
-        levels: &oracle::finest_level(samples, settings),
+    list(oracle::defects::Web {
+        mask: &pitch_threshold::compare(samples, settings).mask,
+        differences: &pitch_threshold::difference(samples, settings),
+        levels: &pitch_threshold::finest_level(samples, settings),
         width: samples.width,
     })
 }
 
 /// The reference's list of a mask that any comparison made, and whether there are more defects.
-pub fn listed_of(web: reference::defects::Web, wanted: Wanted) -> (Vec<Defect>, bool) {
-    let list = reference::defects::defects(web, &wanted.rules());
+pub fn listed_of(web: oracle::defects::Web, wanted: ListSettings) -> (Vec<Defect>, bool) {
+    let list = oracle::defects::defects(web, &wanted.rules());
     (records(&list), list.overflow)
 }
 
@@ -138,18 +138,18 @@ pub fn listed_of(web: reference::defects::Web, wanted: Wanted) -> (Vec<Defect>, 
 pub fn listed_of_strips(
     web: &Frame,
     settings: &Settings,
-    wanted: Wanted,
+    wanted: ListSettings,
     rows: usize,
 ) -> Vec<Vec<Defect>> {
     let heights = vec![rows; web.component(0).height / rows];
     let lists = with_marked(web, settings, |marked| {
-        reference::defects::defects_of_web(marked, &heights, &wanted.rules())
+        oracle::defects::defects_of_web(marked, &heights, &wanted.rules())
     });
     lists.iter().map(records).collect()
 }
 
 /// A list as metas hold it, without ids.
-fn records(list: &reference::defects::List) -> Vec<Defect> {
+fn records(list: &oracle::defects::List) -> Vec<Defect> {
     let records = list.defects.iter().map(|d| Defect {
         x: d.x as i32,
         y: d.y as i32,

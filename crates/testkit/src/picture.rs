@@ -4,7 +4,7 @@ use clinspect_core::components::{
     CONTINUED, CUT, Finder, Limits, Listed, MeasuredDefect, Run, RunDifference,
 };
 
-use crate::reference::defects::{Defect, Rules, Web, defects_of_web};
+use crate::oracle::defects::{Defect, Rules, Web, defects_of_web};
 
 /// A mask, one bool per pixel, row-major.
 #[derive(Clone, Debug)]
@@ -133,8 +133,8 @@ fn measure(runs: &[Run], strip: &Picture, first: usize) -> Vec<RunDifference> {
                 -1 => 2,
                 _ => 4,
             };
-            if d.abs() > result.peak.abs() {
-                result.peak = d;
+            if i64::from(d.abs()) > result.peak.abs() {
+                result.peak = d.into();
             }
         }
         result
@@ -145,7 +145,7 @@ fn measure(runs: &[Run], strip: &Picture, first: usize) -> Vec<RunDifference> {
 /// The lists of a picture that is given to a finder as strips of `heights` rows.
 ///
 /// # Errors
-/// The first run that is none.
+/// The first invalid run.
 pub fn list(
     finder: &mut Finder,
     picture: &Picture,

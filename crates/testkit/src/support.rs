@@ -11,7 +11,7 @@ use crate::{
     content::Content,
     device,
     frames::{Arrangement, Frame, PLAIN},
-    reference::{
+    oracle::{
         gaussian::gaussian_integer,
         pitch_threshold::{Compare, Outcome, Polarity, Settings, compare},
     },
@@ -190,6 +190,19 @@ impl Rig {
         told(&self.bus, name)
     }
 
+    /// The next element message named `name`, for which frames are sent until it is there: `clreference` judges the frames of
+    /// a training while others flow.
+    #[track_caller]
+    pub fn told_while(&mut self, name: &str, frame: impl Fn() -> gst::Buffer) -> gst::Structure {
+        for _ in 0..1000 {
+            if let Some(told) = self.told(name).pop() {
+                return told;
+            }
+            self.pass(frame());
+        }
+        panic!("{name} is not told")
+    }
+
     /// Takes the progress messages off the bus: type, and name of the element with the text.
     pub fn progress(&self) -> Vec<(gst::ProgressType, String)> {
         std::iter::from_fn(|| self.bus.pop_filtered(&[gst::MessageType::Progress]))
@@ -355,6 +368,7 @@ pub fn caps_of(frame: &Frame) -> gst::Caps {
 /// Settings of the reference that match `pitch-x`, `pitch-y` and `threshold`.
 pub fn pitch_threshold_settings(pitch_x: f64, pitch_y: f64, threshold: f64) -> Settings {
     Settings {
+        vectors: Vec::new(),
         pitch_x,
         pitch_y,
         multiples: vec![1],

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use gst::prelude::*;
-use image::DynamicImage;
+use image::{DynamicImage, ImageDecoder, ImageReader};
 
 const CAMERA: &str = "aravissrc";
 /// Time from one file to the next.
@@ -57,9 +57,18 @@ impl Source {
     }
 }
 
+/// A picture as viewers show it: a photograph says in its Exif how the camera was held.
+fn upright(file: &Path) -> Result<DynamicImage> {
+    let mut decoder = ImageReader::open(file)?.into_decoder()?;
+    let orientation = decoder.orientation()?;
+    let mut picture = DynamicImage::from_decoder(decoder)?;
+    picture.apply_orientation(orientation);
+    Ok(picture)
+}
+
 /// A file as a grey frame.
 fn frame(file: &Path, number: u64) -> Result<gst::Sample> {
-    let picture = image::open(file).with_context(|| file.display().to_string())?;
+    let picture = upright(file).with_context(|| file.display().to_string())?;
     let (width, height) = (picture.width(), picture.height());
     let (format, samples) = match picture {
         DynamicImage::ImageLuma16(grey) => {

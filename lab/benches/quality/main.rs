@@ -79,7 +79,7 @@ struct Args {
     /// Only measure uneven light, and print its table
     #[arg(long, conflicts_with_all = ["output", "limits", "web", "labels", "stains"])]
     light: bool,
-    /// Only write the pictures of docs/limits.md, docs/stains.md and docs/which-element.md into this folder
+    /// Only write the pictures of docs/limits.md, docs/quality.md and docs/which-element.md into this folder
     #[arg(long, conflicts_with_all = ["output", "limits"])]
     pictures: Option<PathBuf>,
 }

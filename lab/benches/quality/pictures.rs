@@ -1,4 +1,4 @@
-//! The pictures of docs/limits.md and docs/stains.md: scenes with the marked pixels in red.
+//! The pictures of docs/limits.md and docs/quality.md: scenes with the marked pixels in red.
 
 use std::path::Path;
 

@@ -503,7 +503,7 @@ impl Report {
 const INTRODUCTION: &str = "# Detection quality: the tables\n\n\
     How well the elements find defects planted on synthetic panels, measured with the real elements. \
     [limits.md](../../docs/limits.md) says what cannot be found, [first-camera.md](../../docs/first-camera.md) \
-    how to choose the settings, [stains.md](../../docs/stains.md) how faint a defect may be. \
+    how to choose the settings. \
     [docs/quality.md](../../docs/quality.md) has what users need most. Written by `lab/quality`; do not edit.\n\n\
     The comparison across scales (`scales=3`) has its own section, *Stains*. The other tables \
     compare pixels alone (`scales=0`) unless a row or a column says `scales=3`.\n\n";

@@ -18,12 +18,12 @@ pub struct WebRow {
     /// Rows of a strip; `None` for one frame.
     pub strip_rows: Option<usize>,
     /// Figures.
-    pub found: Found,
+    pub found: WebMarks,
 }
 
 /// Figures of a web; equal wherever it is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct WebMarks {
     /// Planted defects.
     pub planted: usize,
     /// Planted defects that are listed once.
@@ -112,11 +112,11 @@ fn judge(samples: &[u8], width: usize, height: usize, pitch: f64) -> Result<Vec<
     Ok(results)
 }
 
-fn count(planted: &[ClothDefect], results: &[DefectResult]) -> Found {
+fn count(planted: &[ClothDefect], results: &[DefectResult]) -> WebMarks {
     let mut times = vec![0; planted.len()];
-    let mut found = Found {
+    let mut found = WebMarks {
         planted: planted.len(),
-        ..Found::default()
+        ..WebMarks::default()
     };
     for result in results {
         found.marked += result.defect_pixels;

@@ -20,12 +20,12 @@ pub struct Line {
 }
 
 /// Results of a frame.
-pub struct Judged {
+pub struct LineVerdict {
     pub mask: Mask,
     pub result: DefectResult,
 }
 
-impl Judged {
+impl LineVerdict {
     /// Whether the frame got the verdict `fail`.
     pub fn is_failed(&self) -> bool {
         self.result.verdict == Verdict::Fail
@@ -102,7 +102,7 @@ impl Line {
     ///
     /// # Errors
     /// An element's error, or a mask without its meta.
-    pub fn judge(&self, frame: &Grey) -> Result<Judged> {
+    pub fn judge(&self, frame: &Grey) -> Result<LineVerdict> {
         let buffer = gst::Buffer::from_slice(frame.samples.clone());
         if self.source.push_buffer(buffer).is_err() {
             return Err(self.failure("pushing a frame"));
@@ -115,7 +115,7 @@ impl Line {
         let stride: i32 = caps.context("a mask without caps")?.get("stride")?;
         let result = DefectResult::read(buffer).pop();
         let packed = buffer.map_readable()?;
-        Ok(Judged {
+        Ok(LineVerdict {
             mask: Mask::unpacked(&packed, usize::try_from(stride)?, frame.size),
             result: result.context("a mask without GstClDefectMeta")?,
         })

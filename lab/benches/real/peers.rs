@@ -57,7 +57,7 @@ pub struct Peaks {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct PeerAnswer {
     #[serde(default)]
     found: Vec<bool>,
     r#false: usize,
@@ -118,7 +118,7 @@ impl Peers {
     /// The script fails.
     pub fn notch_false(&mut self, frame: &Frame, limits: &[f64]) -> Result<usize> {
         let cloth = cloth(frame);
-        let found: Found = self.ask(&Request::NotchFalse { cloth, limits })?;
+        let found: PeerAnswer = self.ask(&Request::NotchFalse { cloth, limits })?;
         Ok(found.r#false)
     }
 
@@ -133,7 +133,7 @@ impl Peers {
         picture: &Path,
         boxes: &[Area],
     ) -> Result<Outcome> {
-        let found: Found = self.ask(&Request::Board {
+        let found: PeerAnswer = self.ask(&Request::Board {
             method,
             template,
             picture,

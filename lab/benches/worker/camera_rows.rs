@@ -26,6 +26,8 @@ const LIMIT_RUNS: usize = 5;
 /// frames of the slowest pipeline over the mean (`fair`). At a camera's pace: frames/s, and the 50th and 99th percentile of
 /// the time from the chain's sink pad to its source pad, and to the mask on the host.
 ///
+/// At full speed each pipeline's own thread makes the frames, as a camera's element does.
+///
 /// `in-place`: frames are in memory of the pool that the first element proposes, and mapped for writing each time, as a
 /// camera's driver writes them; the writing itself is not included. `plain`: frames are in other memory of the process.
 #[derive(Debug, Args)]

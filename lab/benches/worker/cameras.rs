@@ -108,7 +108,7 @@ impl Cameras {
         let (rate, together, count) = (self.rate, self.together, self.cameras.len());
         let arrivals: Vec<Vec<Arrival>> = at_once(&mut self.cameras, |camera, number| {
             let pushed = if rate == 0 {
-                camera.push_until(end)
+                camera.line.stream_until(end)
             } else {
                 let period = Duration::from_secs(1).div_f64(rate as f64);
                 let part = if together {
@@ -183,18 +183,8 @@ impl Camera {
         }
     }
 
-    /// Number of frames pushed.
-    fn push_until(&self, end: Instant) -> Result<usize, Error> {
-        let mut pushed = 0;
-        while Instant::now() < end {
-            self.line.push()?;
-            pushed += 1;
-        }
-        Ok(pushed)
-    }
-
     /// Number of frames pushed. A camera whose frames are not taken drops those that are due meanwhile.
-    fn push_at_pace(&self, first: Instant, period: Duration, end: Instant) -> Result<usize, Error> {
+    fn push_at_pace(&self, first: Instant, period: Duration, end: Instant) -> Result<u64, Error> {
         let mut pushed = 0;
         let mut due = first;
         while due < end {

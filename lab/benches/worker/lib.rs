@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, reason = "modules of a program, not an interface")]
 
-use clinspect_testkit::{self as common, reference};
+use clinspect_testkit::{self as common, oracle};
 
 pub mod baselines;
 pub mod camera_rows;

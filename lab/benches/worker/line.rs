@@ -41,21 +41,47 @@ pub struct Arrival {
     pub at: Instant,
 }
 
-/// One pipeline.
-pub struct Line {
-    pub pipeline: gst::Pipeline,
-    /// The elements between source and sink.
-    pub middle: gst::Element,
-    source: gst_app::AppSrc,
-    pub arrivals: Receiver<Arrival>,
+/// The frames of a source.
+#[derive(Clone)]
+struct Frames {
     pool: gst::BufferPool,
-    pushed: AtomicU64,
+    made: Arc<AtomicU64>,
     /// Time between timestamps.
     frame_time: gst::ClockTime,
     /// Whether to map each frame for writing, as a source that writes in place does.
     written: bool,
     /// Whether to wrap the memory anew for each frame, as cameras' elements do.
     wrapped: bool,
+}
+
+impl Frames {
+    /// The next frame, and when its buffer was free.
+    fn next(&self) -> Result<(gst::Buffer, Instant), Error> {
+        let mut buffer = self.pool.acquire_buffer(None)?;
+        let started = Instant::now();
+        if self.wrapped {
+            let mapped = buffer
+                .into_mapped_buffer_readable()
+                .map_err(|_| "unreadable")?;
+            buffer = gst::Buffer::from_slice(mapped);
+        }
+        let frame = buffer.make_mut();
+        frame.set_pts(self.frame_time * self.made.fetch_add(1, Ordering::Relaxed));
+        if self.written {
+            drop(frame.map_writable()?);
+        }
+        Ok((buffer, started))
+    }
+}
+
+/// One pipeline.
+pub struct Line {
+    pub pipeline: gst::Pipeline,
+    /// The elements between source and sink.
+    pub middle: gst::Element,
+    source: gst_app::AppSrc,
+    frames: Frames,
+    pub arrivals: Receiver<Arrival>,
     /// Counts the uploads of the pool's memory.
     pub meter: Option<Arc<Meter>>,
     /// The picture for the pool that the first element will propose.
@@ -99,15 +125,17 @@ impl Line {
             pipeline,
             middle: middle.upcast(),
             source,
-            arrivals,
-            pool,
-            pushed: AtomicU64::new(0),
-            frame_time: match settings.rate {
-                0 => FRAME_TIME,
-                rate => gst::ClockTime::SECOND / rate,
+            frames: Frames {
+                pool,
+                made: Arc::default(),
+                frame_time: match settings.rate {
+                    0 => FRAME_TIME,
+                    rate => gst::ClockTime::SECOND / rate,
+                },
+                written: matches!(settings.source.as_str(), "pool" | "proposed"),
+                wrapped: settings.source == "wrapped",
             },
-            written: matches!(settings.source.as_str(), "pool" | "proposed"),
-            wrapped: settings.source == "wrapped",
+            arrivals,
             meter,
             picture: (settings.source == "proposed").then_some(picture),
         })
@@ -146,29 +174,45 @@ impl Line {
         pool.set_config(config)?;
         pool.set_active(true)?;
         fill(&pool, picture)?;
-        let before = std::mem::replace(&mut self.pool, pool);
+        let before = std::mem::replace(&mut self.frames.pool, pool);
         before.set_active(false)?;
         Ok(())
     }
 
     pub fn push(&self) -> Result<Instant, Error> {
-        let mut buffer = self.pool.acquire_buffer(None)?;
-        let started = Instant::now();
-        if self.wrapped {
-            let mapped = buffer
-                .into_mapped_buffer_readable()
-                .map_err(|_| "unreadable")?;
-            buffer = gst::Buffer::from_slice(mapped);
-        }
-        let frame = buffer.make_mut();
-        frame.set_pts(self.frame_time * self.pushed.fetch_add(1, Ordering::Relaxed));
-        if self.written {
-            drop(frame.map_writable()?);
-        }
+        let (frame, started) = self.frames.next()?;
         self.source
-            .push_buffer(buffer)
+            .push_buffer(frame)
             .map_err(|flow| format!("{flow}: {}", self.failure()))?;
         Ok(started)
+    }
+
+    /// Lets the pipeline's own thread make each frame when the source is asked for one, as a camera's element does, until
+    /// `end`. Returns the number of frames.
+    pub fn stream_until(&self, end: Instant) -> Result<u64, Error> {
+        let (frames, first) = (
+            self.frames.clone(),
+            self.frames.made.load(Ordering::Relaxed),
+        );
+        let (sender, ended) = channel();
+        let asked = move |source: &gst_app::AppSrc, _| {
+            if Instant::now() < end
+                && let Ok((frame, _)) = frames.next()
+                && source.push_buffer(frame).is_ok()
+            {
+                return;
+            }
+            let _ = sender.send(());
+        };
+        let callbacks = gst_app::AppSrcCallbacks::builder().need_data(asked);
+        self.source.set_callbacks(callbacks.build());
+        self.push()?;
+        ended
+            .recv_timeout(end.saturating_duration_since(Instant::now()) + PATIENCE)
+            .map_err(|_| format!("the source is not asked: {}", self.failure()))?;
+        self.source
+            .set_callbacks(gst_app::AppSrcCallbacks::builder().build());
+        Ok(self.frames.made.load(Ordering::Relaxed) - first)
     }
 
     /// Pushes the first strips. From now on a strip arrives for each one that is pushed.
@@ -226,7 +270,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         // At this point a failure cannot be reported.
         let _ = self.pipeline.set_state(gst::State::Null);
-        let _ = self.pool.set_active(false);
+        let _ = self.frames.pool.set_active(false);
     }
 }
 

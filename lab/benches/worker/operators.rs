@@ -329,6 +329,7 @@ fn pitch(
         is_steady: true,
         pitch_x: settings.pitch_x,
         pitch_y: settings.pitch_y,
+        lattice: None,
         multiples: settings.multiples.clone(),
         threshold: settings.threshold,
         compare: if settings.minimum {

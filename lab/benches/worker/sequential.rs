@@ -6,12 +6,12 @@ use clinspect_core::scales::SCALE_FACTORS;
 
 use crate::{
     Contestant, Error,
-    protocol::{Frame, Settings, Times},
-    reference::{
+    oracle::{
         SampleKind, Samples, gaussian, histogram,
         pitch_threshold::{self, Compare, Polarity},
         texture,
     },
+    protocol::{Frame, Settings, Times},
 };
 
 struct Sequential {
@@ -87,6 +87,7 @@ impl Sequential {
             }
             Task::Pitch => {
                 let settings = pitch_threshold::Settings {
+                    vectors: Vec::new(),
                     pitch_x: settings.pitch_x,
                     pitch_y: settings.pitch_y,
                     multiples: settings.multiples.clone(),

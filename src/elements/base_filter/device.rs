@@ -18,6 +18,8 @@ pub(super) struct Device {
     pub meter: Arc<Meter>,
     /// Allocates memory in the context; the meter counts it.
     pub allocator: ClAllocator,
+    /// Allocates the memory that is offered upstream.
+    pub offered: ClAllocator,
     /// Kernels read images instead of buffers.
     pub images: bool,
     /// Frames are strips of a web.
@@ -28,10 +30,15 @@ pub(super) struct Device {
 
 impl Device {
     /// Opens the device, and takes the properties that take effect at the start. Frames leave through the pad `source`.
+    /// `tell` gets the refusals of memory that is offered upstream.
     ///
     /// # Errors
     /// There is no such device, or it cannot be used.
-    pub fn open(settings: &Settings, source: &gst::Pad) -> Result<Self, ClError> {
+    pub fn open(
+        settings: &Settings,
+        source: &gst::Pad,
+        tell: impl Fn(ClError) + Send + Sync + 'static,
+    ) -> Result<Self, ClError> {
         let context = if settings.profile {
             clinspect_opencl::open_profiled(&settings.device)?
         } else {
@@ -41,6 +48,7 @@ impl Device {
         let meter = Meter::new(settings.profile);
         Ok(Self {
             allocator: ClAllocator::new(&context, &meter),
+            offered: ClAllocator::for_upstream(&context, &meter, tell),
             context,
             meter,
             images: settings.memory_object == MemoryObject::Image,
@@ -101,16 +109,16 @@ fn checked(caps: Option<gst::Caps>, size: Option<usize>) -> Result<(gst::Caps, u
 
 /// A pool of buffers with these caps.
 fn pool(
-    device: &Device,
+    allocator: &ClAllocator,
     caps: &gst::Caps,
     size: u32,
     min: u32,
     video_meta: bool,
 ) -> Result<gst::BufferPool, ClError> {
     if caps.structure(0).is_some_and(|s| s.name() == "video/x-raw") {
-        new_video_pool(&device.allocator, caps, size, min, video_meta)
+        new_video_pool(allocator, caps, size, min, video_meta)
     } else {
-        new_plain_pool(&device.allocator, caps, size, min)
+        new_plain_pool(allocator, caps, size, min)
     }
 }
 
@@ -125,11 +133,11 @@ pub(super) fn propose(
     let (caps, size) = checked(caps, size)?;
     let min = MIN_BUFFERS.saturating_add(held);
     let pool = need_pool
-        .then(|| pool(device, &caps, size, min, false))
+        .then(|| pool(&device.offered, &caps, size, min, false))
         .transpose()?;
     query.add_allocation_pool(pool.as_ref(), size, min, 0);
     query.add_allocation_param(
-        Some(device.allocator.upcast_ref::<gst::Allocator>()),
+        Some(device.offered.upcast_ref::<gst::Allocator>()),
         gst::AllocationParams::default(),
     );
     query.add_allocation_meta::<gst_video::VideoMeta>(None);
@@ -146,7 +154,7 @@ pub(super) fn decide(device: &Device, query: &mut gst::query::Allocation) -> Res
     let video_meta = query
         .find_allocation_meta::<gst_video::VideoMeta>()
         .is_some();
-    let pool = pool(device, &caps, size, min, video_meta)?;
+    let pool = pool(&device.allocator, &caps, size, min, video_meta)?;
     if asked.is_some() {
         query.set_nth_allocation_pool(0, Some(&pool), size, min, 0);
     } else {

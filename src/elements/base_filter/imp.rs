@@ -1,6 +1,9 @@
 //! Subclass of GstBaseTransform behind [`super::ClBaseFilter`].
 
-use std::sync::{LazyLock, Mutex};
+use std::sync::{
+    LazyLock, Mutex,
+    atomic::{AtomicU64, Ordering},
+};
 use std::time::Duration;
 
 use gst::{glib, prelude::*, subclass::prelude::*};
@@ -14,19 +17,20 @@ use gst_base::{
 };
 
 use super::{
-    counts::Counts,
     device::{self, Device, QueueQuery},
     faults::Faults,
-    live::before_caps,
     properties::{self, MemoryObject, Settings},
-    stream::{Buffers, Frame, FrameStream, Negotiated, Target, Treatment, View, is_corrupted},
+    reports::Counts,
+    stream::{
+        Buffers, Frame, FrameStream, Negotiated, Target, Treatment, View, before_caps, is_corrupted,
+    },
     web::{Beginning, Reason, Web},
 };
 use crate::elements::{
     debug_category, lock,
     property_table::{PropertyTable, property_methods},
 };
-use clinspect_core::ClError;
+use clinspect_core::{ClError, window::Window};
 use clinspect_opencl::frame::{Carrier, Importer, depth_of};
 use clinspect_operators::Trial;
 use clinspect_results::mask_caps::buffer_size;
@@ -86,6 +90,8 @@ pub(super) struct Running {
 /// What an element has for the accepted caps.
 pub(super) struct ForCaps {
     pub importer: Importer,
+    /// The rows of a frame.
+    window: Window,
     /// The web, if frames are strips.
     pub web: Option<Web>,
     /// Input and output caps.
@@ -101,24 +107,26 @@ impl Running {
         }
     }
 
-    /// Processes a frame; returns an event to push before the buffer.
-    fn process(&mut self, buffers: Buffers) -> Result<Option<gst::Event>, ClError> {
-        let (stream, ForCaps { importer, .. }) = self.parts()?;
-        stream.follow()?;
+    /// Processes a frame; returns an event to push before the buffer. `revision`: see [`ClBaseFilter::revision`].
+    fn process(&mut self, buffers: Buffers, revision: u64) -> Result<Option<gst::Event>, ClError> {
+        let (stream, for_caps) = self.parts()?;
+        let ForCaps {
+            importer, window, ..
+        } = for_caps;
+        stream.follow(revision)?;
         let input = importer.import(buffers.input())?;
-        let rows = importer.layout().height;
         let meter = importer.meter();
         if is_corrupted(buffers.input()) {
             stream.leave_out();
         } else {
             stream.learn(&View {
                 frame: &input,
-                rows,
+                rows: window.height,
                 is_web: false,
                 meter,
             })?;
         }
-        let mut frame = Frame::new(input, importer, buffers);
+        let mut frame = Frame::new(input, *window, importer, buffers);
         let event = stream.process(&mut frame)?;
         frame.input.wait_for_upload()?;
         Ok(event)
@@ -129,6 +137,8 @@ impl Running {
 #[derive(Default)]
 pub struct ClBaseFilter {
     pub(super) settings: Mutex<Settings>,
+    /// See [`Self::revision`].
+    revision: AtomicU64,
     pub(super) device: Mutex<Option<Device>>,
     pub(super) running: Mutex<Option<Running>>,
     /// The latency that was posted last: number of held frames and frame rate; `None` for no latency.
@@ -141,6 +151,17 @@ impl ClBaseFilter {
     pub(super) fn class_data(&self) -> Result<&'static ClassData, ClError> {
         let data = self.obj().class().as_ref().data;
         data.ok_or_else(|| ClError::Unavailable("ClBaseFilter is abstract".into()))
+    }
+
+    /// Grows with each change of a property, and of all else from which operators are built: a frame compares one
+    /// number to learn that nothing has changed.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Acquire)
+    }
+
+    /// A property has changed.
+    pub(super) fn revise(&self) {
+        self.revision.fetch_add(1, Ordering::Release);
     }
 
     /// The element's work on a frame, for error messages.
@@ -165,9 +186,22 @@ impl ClBaseFilter {
         act(lock(&self.running).as_mut().ok_or_else(before_caps)?)
     }
 
+    /// Whether frames are strips of a web.
+    fn is_line_scan(&self) -> bool {
+        (lock(&self.device).as_ref()).is_some_and(|device| device.line_scan)
+    }
+
+    /// Counts a frame if its source flagged it.
+    pub(super) fn count_flags(&self, buffer: &gst::BufferRef) {
+        if is_corrupted(buffer) {
+            self.counts.count_corrupted();
+        }
+    }
+
     pub(super) fn process(&self, buffers: Buffers) -> Result<gst::FlowSuccess, gst::FlowError> {
-        self.counts.count_flags(buffers.input());
-        match self.with_running(|running| running.process(buffers)) {
+        self.count_flags(buffers.input());
+        let revision = self.revision();
+        match self.with_running(|running| running.process(buffers, revision)) {
             // No lock is held here, and the event goes just before the buffer that it belongs to.
             Ok(event) => {
                 self.push_event(event);
@@ -253,6 +287,7 @@ impl ClBaseFilter {
                 },
             })?;
             running.for_caps = Some(ForCaps {
+                window: Window::frame(importer.layout().height),
                 importer,
                 web,
                 caps,
@@ -302,8 +337,19 @@ impl ClBaseFilter {
     /// Opens the device, and latches the properties that take effect at the start.
     fn open(&self) -> Result<(), ClError> {
         let data = self.class_data()?;
-        let device = Device::open(&lock(&self.settings).clone(), self.obj().src_pad())?;
+        let element = self.obj().downgrade();
+        let tell = move |error| {
+            if let Some(element) = element.upgrade() {
+                let faults = &element.imp().faults;
+                faults.post_once(&element, &error, "offering memory upstream");
+            }
+        };
+        let device = Device::open(&lock(&self.settings).clone(), self.obj().src_pad(), tell)?;
         gst::info!(CAT, imp = self, "device {}", device.context.device_name());
+        for removed in device.context.take_removed() {
+            // gst-launch-1.0 prints the details of an information only.
+            gst::element_imp_info!(self, gst::ResourceError::Read, ("{removed}"), ["{removed}"]);
+        }
         self.counts.start(&device.meter, data.counts);
         *lock(&self.device) = Some(device);
         self.faults.clear();
@@ -341,7 +387,11 @@ impl ClBaseFilter {
     /// # Errors
     /// There was such a failure.
     fn check_memory(&self) -> Result<(), ()> {
-        let failure = (self.device().ok()).and_then(|device| device.allocator.take_failure());
+        let of_memory = |device: &Device| {
+            let own = device.allocator.take_failure();
+            own.or_else(|| device.offered.take_failure())
+        };
+        let failure = lock(&self.device).as_ref().and_then(of_memory);
         match failure {
             None => Ok(()),
             // The error was posted already, with the frame before.
@@ -420,7 +470,7 @@ impl ClBaseFilter {
             gst::FlowError::Error
         })?;
         match treatment {
-            Treatment::Pass => self.counts.count_flags(&buffer),
+            Treatment::Pass => self.count_flags(&buffer),
             Treatment::Read => {
                 self.process(Buffers::InPlace(buffer.make_mut()))?;
             }
@@ -446,7 +496,7 @@ impl ClBaseFilter {
         self.with_running(|running| {
             let (stream, for_caps) = running.parts()?;
             for_caps.importer.check(buffer)?;
-            stream.follow()?;
+            stream.follow(self.revision())?;
             let treatment = stream.treatment()?;
             let is_ours =
                 buffer.is_all_memory_writable() && for_caps.importer.output(buffer).is_ok();

@@ -1,7 +1,12 @@
-//! The interface between the parent class and the stream of a subclass, and the frames that pass it.
+//! The stream of a subclass, which the parent class calls; the frames that pass it, and its operator, whose settings change
+//! while they do.
 
 use std::sync::Arc;
 
+use gst::{glib, prelude::*};
+
+use super::build::{Build, Pending, report};
+use crate::elements::last_report::LastReport;
 use clinspect_core::{
     ClError,
     layout::FrameLayout,
@@ -10,6 +15,7 @@ use clinspect_core::{
 use clinspect_opencl::{
     ClAllocator, ClContext, Meter,
     frame::{ClFrame, Importer, WebRows},
+    without_compiler,
 };
 use clinspect_operators::{Subject, Trial};
 
@@ -113,11 +119,12 @@ pub trait FrameStream: Send {
     /// [`ClError::Refused`] for settings that do not fit the frames or each other; a failing call.
     fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError>;
 
-    /// Takes the properties as they are now, before a frame, and applies changed settings.
+    /// Takes the properties as they are now, before a frame, and applies changed settings. Nothing has changed since the last
+    /// call with the same `revision`.
     ///
     /// # Errors
     /// A failing OpenCL call.
-    fn follow(&mut self) -> Result<(), ClError>;
+    fn follow(&mut self, revision: u64) -> Result<(), ClError>;
 
     /// Rows of a web that a strip needs besides its own.
     fn reach(&self) -> Reach {
@@ -206,11 +213,16 @@ pub(super) fn is_corrupted(buffer: &gst::BufferRef) -> bool {
 }
 
 impl<'a> Frame<'a> {
-    /// A whole frame.
-    pub(super) fn new(input: ClFrame, importer: &'a Importer, buffers: Buffers<'a>) -> Self {
+    /// The rows of a window; `input` holds them.
+    pub(super) fn new(
+        input: ClFrame,
+        window: Window,
+        importer: &'a Importer,
+        buffers: Buffers<'a>,
+    ) -> Self {
         Self {
             input,
-            window: Window::frame(importer.layout().height),
+            window,
             web: 0,
             is_corrupted: is_corrupted(buffers.input()),
             importer,
@@ -278,5 +290,292 @@ impl<'a> Frame<'a> {
             Buffers::InPlace(buffer) => buffer,
             Buffers::Pair(_, output) => output,
         })
+    }
+}
+
+/// The error of a frame that came before its caps.
+pub fn before_caps() -> ClError {
+    ClError::Input("received a frame before its caps".into())
+}
+
+/// Settings, and the operator that was built from them.
+#[derive(Debug)]
+pub struct InForce<S, O> {
+    /// The operator in use.
+    pub operator: O,
+    /// Its settings.
+    pub settings: S,
+    /// Counts the operators of the element since its start.
+    pub number: u64,
+}
+
+/// The operator in use, and its replacement when settings change.
+///
+/// If the kernels for new settings are compiled already, the next frame uses them. Otherwise a
+/// thread compiles them, frames continue with the operator in use, and the first frame after the
+/// compilation switches. If settings are refused, the operator stays in use, and the element warns once.
+pub struct Live<S, O> {
+    element: glib::WeakRef<gst::Element>,
+    /// `None` before the first caps, and after caps that were refused.
+    in_force: Option<InForce<S, O>>,
+    build: Option<Build<S, O>>,
+    /// The revision of the properties that was applied last; see [`Self::follow`].
+    revision: Option<u64>,
+    /// Number of the operator that was built last.
+    number: u64,
+    refused: LastReport<S>,
+    pending: Option<Pending<S, O>>,
+}
+
+impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
+    /// Without an operator; `element` posts messages.
+    pub fn new(element: &impl IsA<gst::Element>) -> Self {
+        Self {
+            element: element.upcast_ref::<gst::Element>().downgrade(),
+            in_force: None,
+            build: None,
+            revision: None,
+            number: 0,
+            refused: LastReport::default(),
+            pending: None,
+        }
+    }
+
+    /// Builds the operator for new caps; compiles kernels if necessary. From now on `build` makes an operator for
+    /// each change of the settings, possibly on another thread.
+    ///
+    /// # Errors
+    /// The error of `build`.
+    pub fn start(
+        &mut self,
+        settings: S,
+        build: impl Fn(&S) -> Result<O, ClError> + Send + Sync + 'static,
+    ) -> Result<(), ClError> {
+        // Two operators for large frames may not fit in the device's memory.
+        (self.in_force, self.pending) = (None, None);
+        self.revision = None;
+        self.refused.clear();
+        let element = self.element.clone();
+        let build = move |settings: &S| report(&element, || build(settings));
+        let operator = build(&settings)?;
+        self.put_in_force(operator, settings);
+        self.build = Some(Arc::new(build));
+        Ok(())
+    }
+
+    fn put_in_force(&mut self, operator: O, settings: S) {
+        self.number += 1;
+        self.in_force = Some(InForce {
+            operator,
+            settings,
+            number: self.number,
+        });
+    }
+
+    /// The operator in use and its settings; `None` before caps were accepted.
+    pub fn get(&self) -> Option<&InForce<S, O>> {
+        self.in_force.as_ref()
+    }
+
+    /// The operator in use and its settings.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] before caps were accepted.
+    pub fn in_force(&mut self) -> Result<&mut InForce<S, O>, ClError> {
+        self.in_force.as_mut().ok_or_else(before_caps)
+    }
+
+    /// [`Self::apply`] with the settings that `wanted` returns, before a frame. Without another `revision` of the properties,
+    /// and without a replacement on its way, there is nothing to apply.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn follow(
+        &mut self,
+        revision: u64,
+        wanted: impl FnOnce() -> S,
+        restore: impl FnOnce(&S, &S),
+    ) -> Result<(), ClError> {
+        if self.revision == Some(revision) && self.pending.is_none() {
+            return Ok(());
+        }
+        self.revision = Some(revision);
+        self.apply(wanted(), restore)
+    }
+
+    /// Applies settings. Builds no program in this thread, unless the system can start no other; a
+    /// driver may still generate code for a kernel's first launch. If the settings are refused, the element warns once,
+    /// and `restore` gets the refused settings and those in force, to set the properties back.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn apply(&mut self, wanted: S, restore: impl FnOnce(&S, &S)) -> Result<(), ClError> {
+        let finished = self.pending.take_if(|pending| pending.is_finished());
+        if !self.is_new(&wanted)? {
+            return Ok(());
+        }
+        match finished.map(|mut pending| (pending.take_result(), pending.settings.clone())) {
+            Some((result, settings)) if settings == wanted => {
+                return self.take(settings, result, restore);
+            }
+            // The settings changed again meanwhile, but these are newer than the ones in use.
+            Some((Ok(operator), settings)) => {
+                self.put_in_force(operator, settings);
+            }
+            // The settings that were refused are no longer wanted.
+            Some((Err(ClError::Refused(_)), _)) | None => {}
+            Some((Err(error), _)) => return Err(error),
+        }
+        if (self.pending.as_ref()).is_some_and(|pending| pending.settings == wanted) {
+            return Ok(());
+        }
+        let build = self.build.clone().ok_or_else(before_caps)?;
+        if let Some(result) = without_compiler(|| build(&wanted)) {
+            return self.take(wanted, result, restore);
+        }
+        if self.pending.is_none() {
+            self.pending = Pending::start(wanted.clone(), &build);
+            if self.pending.is_none() {
+                return self.switch(wanted, restore);
+            }
+        }
+        Ok(())
+    }
+
+    /// [`Self::apply`], but waits for a compiler if necessary.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn switch(&mut self, wanted: S, restore: impl FnOnce(&S, &S)) -> Result<(), ClError> {
+        self.pending = None;
+        if !self.is_new(&wanted)? {
+            return Ok(());
+        }
+        let build = self.build.clone().ok_or_else(before_caps)?;
+        let result = build(&wanted);
+        self.take(wanted, result, restore)
+    }
+
+    /// Whether the settings are neither in use nor refused.
+    fn is_new(&mut self, wanted: &S) -> Result<bool, ClError> {
+        if *wanted == self.in_force()?.settings {
+            self.refused.clear();
+            return Ok(false);
+        }
+        Ok(!self.refused.is_last(wanted))
+    }
+
+    fn take(
+        &mut self,
+        settings: S,
+        result: Result<O, ClError>,
+        restore: impl FnOnce(&S, &S),
+    ) -> Result<(), ClError> {
+        match result {
+            Ok(operator) => {
+                self.put_in_force(operator, settings);
+                self.refused.clear();
+                Ok(())
+            }
+            Err(error @ ClError::Refused(_)) => {
+                self.refused.is_new(settings.clone());
+                // The properties are set back, which ends the refusal.
+                self.revision = None;
+                if let (Some(element), Some(in_force)) = (self.element.upgrade(), &self.in_force) {
+                    refuse(&element, &error, || restore(&settings, &in_force.settings));
+                }
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Posts a warning that settings are refused, and sets the properties back with `restore`.
+pub fn refuse(element: &gst::Element, error: &ClError, restore: impl FnOnce()) {
+    let values = || -> Vec<(glib::ParamSpec, String)> {
+        let specs = element.list_properties();
+        let specs = specs.iter().cloned();
+        specs
+            .filter(|spec| spec.flags().contains(glib::ParamFlags::READWRITE))
+            .map(|spec| {
+                let value = element.property_value(spec.name());
+                (spec, format!("{value:?}"))
+            })
+            .collect()
+    };
+    let before = values();
+    restore();
+    for ((spec, before), (_, after)) in before.iter().zip(values()) {
+        if *before != after {
+            element.notify_by_pspec(spec);
+        }
+    }
+    gst::element_warning!(
+        element,
+        gst::LibraryError::Settings,
+        ("{}", error),
+        ["the properties have their previous values again"]
+    );
+}
+
+/// Replaces `settings` by `in_force` if they are still the refused ones.
+pub fn put_back<T: Clone + PartialEq>(settings: &mut T, refused: &T, in_force: &T) {
+    if settings == refused {
+        *settings = in_force.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(n: &i32) -> Result<i32, ClError> {
+        if *n < 0 {
+            Err(ClError::Refused("negative".into()))
+        } else {
+            Ok(10 * n)
+        }
+    }
+
+    #[test]
+    fn live_refused_settings_leave_the_operator_and_are_told_once() {
+        gst::init().expect("GStreamer");
+        let bin = gst::Bin::new();
+        let mut live = Live::new(&bin);
+        assert!(live.apply(1, |_, _| ()).is_err(), "before caps");
+        live.start(1, build).expect("live");
+        let mut restored = Vec::new();
+        let mut follow = |wanted: i32| {
+            let restore = |refused: &i32, in_force: &i32| restored.push((*refused, *in_force));
+            live.apply(wanted, restore).expect("no failing call");
+            let InForce {
+                operator, settings, ..
+            } = live.in_force().expect("an operator");
+            (*operator, *settings)
+        };
+        assert_eq!(follow(-1), (10, 1));
+        assert_eq!(follow(-1), (10, 1));
+        assert_eq!(follow(2), (20, 2));
+        assert_eq!(follow(-1), (20, 2));
+        assert_eq!(restored, [(-1, 1), (-1, 2)]);
+    }
+
+    #[test]
+    fn live_asks_for_the_settings_of_a_revision_once_and_after_a_refusal_again() {
+        gst::init().expect("GStreamer");
+        let bin = gst::Bin::new();
+        let mut live = Live::new(&bin);
+        live.start(1, build).expect("live");
+        let mut asked = Vec::new();
+        for (revision, wanted) in [(7, 1), (7, 1), (8, 2), (8, 2), (9, -1), (9, 2), (9, 2)] {
+            let settings = || {
+                asked.push((revision, wanted));
+                wanted
+            };
+            live.follow(revision, settings, |_, _| ())
+                .expect("no failing call");
+        }
+        assert_eq!(asked, [(7, 1), (8, 2), (9, -1), (9, 2)]);
     }
 }

@@ -7,7 +7,7 @@ use clinspect_core::{
     window::{Reach, Window},
 };
 use clinspect_opencl::{
-    Completion, Taken,
+    Completion, ImportPath,
     frame::{ClFrame, Importer, WebRows},
 };
 
@@ -290,7 +290,7 @@ impl Web {
             without_memory(&buffer)?
         };
         // The next user of OpenCL memory is ordered after the copy or the upload.
-        self.incoming = (frame.taken() != Taken::ZeroCopy).then_some(Incoming {
+        self.incoming = (frame.taken() != ImportPath::ZeroCopy).then_some(Incoming {
             frame,
             copied,
             _buffer: buffer,
@@ -318,7 +318,7 @@ impl Web {
             return Ok(());
         };
         incoming.frame.wait_for_upload()?;
-        if incoming.frame.taken() == Taken::Wrapped {
+        if incoming.frame.taken() == ImportPath::Wrapped {
             incoming.copied.wait("a strip")?;
         }
         Ok(())

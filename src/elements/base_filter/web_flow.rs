@@ -10,8 +10,7 @@ use gst_base::{
 use super::{
     ClBaseFilterExt,
     imp::{ClBaseFilter, ForCaps, Running},
-    live::before_caps,
-    stream::{Buffers, Frame, FrameStream, Learning, View},
+    stream::{Buffers, Frame, FrameStream, Learning, View, before_caps},
     web::{Held, Reason, Strip, Web},
 };
 use crate::elements::lock;
@@ -19,13 +18,6 @@ use clinspect_core::ClError;
 use clinspect_opencl::frame::Importer;
 
 impl ClBaseFilter {
-    /// Whether frames are strips of a web.
-    pub(super) fn is_line_scan(&self) -> bool {
-        lock(&self.device)
-            .as_ref()
-            .is_some_and(|device| device.line_scan)
-    }
-
     /// Adds a strip to the web, and sends the strips that it completes.
     pub(super) fn take_strip(
         &self,
@@ -39,7 +31,7 @@ impl ClBaseFilter {
         }
         lost += self.with_web(Web::take_skipped).unwrap_or(0);
         let added = self.with_strips(|stream, importer, web| {
-            stream.follow()?;
+            stream.follow(self.revision())?;
             let (reach, learning) = (stream.reach(), stream.learning());
             let keeps_memory = self.obj().is_in_place();
             let begun = web.add(importer, buffer, &reach, learning, keeps_memory)?;
@@ -250,11 +242,10 @@ impl ClBaseFilter {
         buffers: Buffers,
         ends: bool,
     ) -> Result<Option<gst::Event>, gst::FlowError> {
-        self.counts.count_flags(buffers.input());
+        self.count_flags(buffers.input());
         let done = self.with_strips(|stream, importer, web| {
             let (input, window) = web.around(strip, &stream.reach(), ends)?;
-            let mut frame = Frame::new(input, importer, buffers);
-            frame.window = window;
+            let mut frame = Frame::new(input, window, importer, buffers);
             frame.web = web.number();
             frame.is_corrupted = web.is_corrupted(window.web_row, window.height);
             if frame.is_corrupted {

@@ -26,7 +26,7 @@ use crate::elements::{
     text::Location,
 };
 use clinspect_core::{ClError, flat_field::Shape, layout::FrameLayout};
-use clinspect_opencl::{Taken, frame::FLAT_FORMATS};
+use clinspect_opencl::{ImportPath, frame::FLAT_FORMATS};
 use clinspect_operators::{FlatField, FlatFieldMode, FlatFieldSettings};
 
 /// Frames that were corrected, and frames that were sent as they came.
@@ -243,14 +243,21 @@ impl FrameStream for FlatFieldStream {
     fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
         self.prepare_references(&caps.target.layout);
         let target = caps.target.clone();
+        let settings = settings(&self.element, &self.references);
         self.live
-            .start(self.settings(), move |settings| build(&target, settings))
+            .start(settings, move |settings| build(&target, settings))
     }
 
-    fn follow(&mut self) -> Result<(), ClError> {
-        let wanted = self.settings();
-        let now = &self.element.properties;
-        self.live.follow(wanted, |refused, in_force| {
+    fn follow(&mut self, revision: u64) -> Result<(), ClError> {
+        let Self {
+            element,
+            live,
+            references,
+            ..
+        } = self;
+        let now = &element.properties;
+        let wanted = || settings(element, references);
+        live.follow(revision, wanted, |refused, in_force| {
             put_back(&mut lock(now).values, &refused.values, &in_force.values);
         })
     }
@@ -318,7 +325,7 @@ impl FrameStream for FlatFieldStream {
             .run(&frame.input, &output, frame.meter())?;
         // The source may reuse its memory as soon as the frame is pushed. OpenCL memory needs no
         // wait, because its next user is ordered after the kernel.
-        if frame.input.taken() == Taken::Wrapped {
+        if frame.input.taken() == ImportPath::Wrapped {
             done.wait("the flat field")?;
         }
         self.element.obj().count(COUNTS[0]);
@@ -326,15 +333,16 @@ impl FrameStream for FlatFieldStream {
     }
 }
 
-impl FlatFieldStream {
-    fn settings(&self) -> Settings {
-        Settings {
-            values: lock(&self.element.properties).values.clone(),
-            mode: lock(&self.element.latched).0,
-            references: self.references.clone(),
-        }
+/// The settings as they are now.
+fn settings(element: &ClFlatField, references: &References) -> Settings {
+    Settings {
+        values: lock(&element.properties).values.clone(),
+        mode: lock(&element.latched).0,
+        references: references.clone(),
     }
+}
 
+impl FlatFieldStream {
     /// Reads the references from the file, if those in force do not fit the frames.
     fn prepare_references(&mut self, layout: &Arc<FrameLayout>) {
         if let Some(taking) = self.taking.take_if(|taking| taking.layout != *layout) {
@@ -398,6 +406,7 @@ impl FlatFieldStream {
         match taking.finish(reference, &mut self.references, limits, &location) {
             Ok(taken) => {
                 let element = self.element.obj();
+                element.revise();
                 let times = element.frame_times(frame.buffer());
                 let summary = Some(taken.summary());
                 element.post(times.message(

@@ -38,7 +38,7 @@ pub struct Taking {
 
 /// A reference that was taken, for the message.
 #[derive(Debug)]
-pub struct Taken {
+pub struct ReferenceSummary {
     kind: Kind,
     frames: u64,
     /// Least, mean and largest value, grey levels.
@@ -72,7 +72,7 @@ impl Taking {
         in_force: &mut References,
         [target, min_range]: [f64; 2],
         location: &Path,
-    ) -> Result<Taken, String> {
+    ) -> Result<ReferenceSummary, String> {
         let (kind, saturated) = (self.kind, self.sums.saturated());
         if kind == Kind::White {
             check_saturation(saturated)?;
@@ -91,7 +91,7 @@ impl Taking {
             references::write(location, &next)?;
         }
         *in_force = next;
-        Ok(Taken {
+        Ok(ReferenceSummary {
             kind,
             frames: self.sums.frames(),
             range,
@@ -103,7 +103,7 @@ impl Taking {
     }
 }
 
-impl Taken {
+impl ReferenceSummary {
     /// The reference in words.
     pub fn summary(&self) -> String {
         let [least, mean, largest] = self.range;

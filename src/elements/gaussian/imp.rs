@@ -17,7 +17,7 @@ use crate::elements::{
 };
 use clinspect_core::ClError;
 use clinspect_core::{weights::KERNEL_SIZE_RANGE, window::Reach};
-use clinspect_opencl::Taken;
+use clinspect_opencl::ImportPath;
 use clinspect_operators::{Arithmetic, Gaussian, GaussianSettings};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -146,10 +146,10 @@ impl FrameStream for GaussianStream {
         })
     }
 
-    fn follow(&mut self) -> Result<(), ClError> {
+    fn follow(&mut self, revision: u64) -> Result<(), ClError> {
         let now = &self.element.settings;
-        let wanted = lock(now).clone();
-        self.live.follow(wanted, |refused, in_force| {
+        let wanted = || lock(now).clone();
+        self.live.follow(revision, wanted, |refused, in_force| {
             put_back(&mut *lock(now), refused, in_force);
         })
     }
@@ -162,10 +162,13 @@ impl FrameStream for GaussianStream {
     fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
         let operator = &mut self.live.in_force()?.operator;
         let output = frame.target_frame()?;
-        let done = operator.run_window(&frame.input, &frame.window, &output, frame.meter())?;
+        if frame.window.is_web {
+            operator.take(&frame.window);
+        }
+        let done = operator.run(&frame.input, &output, frame.meter())?;
         // The source may reuse its memory as soon as the frame is pushed. OpenCL memory needs no
         // wait, because its next user is ordered after the kernel.
-        if frame.input.taken() == Taken::Wrapped {
+        if frame.input.taken() == ImportPath::Wrapped {
             done.wait("the Gaussian")?;
         }
         Ok(None)

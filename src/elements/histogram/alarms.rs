@@ -3,7 +3,7 @@
 use gst::glib;
 
 use crate::elements::{
-    checked::{Checked, Readable},
+    checked::{CheckedValue, Readable},
     property_table::{Row, properties},
 };
 use clinspect_core::{
@@ -89,7 +89,7 @@ pub(super) struct AlarmSettings {
     contrast: f64,
     drift: f64,
     /// Medians of the channels that show light; empty if no reference was taken.
-    reference: Checked<Levels>,
+    reference: CheckedValue<Levels>,
     hysteresis: f64,
     /// The next frame becomes the reference of the lamp-drift alarm.
     reference_wanted: bool,
@@ -102,7 +102,7 @@ impl Default for AlarmSettings {
             under_exposed: OFF,
             contrast: OFF,
             drift: OFF,
-            reference: Checked::default(),
+            reference: CheckedValue::default(),
             hysteresis: 0.1,
             reference_wanted: false,
         }

@@ -18,7 +18,7 @@ use crate::elements::{
         self, ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, FrameStream, InForce, Live,
         MessageGate, MessageSettings, Negotiated, put_back, refuse,
     },
-    checked::Checked,
+    checked::CheckedValue,
     debug_category, lock,
     property_table::{PropertyTable, properties, property_methods},
     structure::{Structure, structure},
@@ -35,7 +35,7 @@ use clinspect_results::HistogramResult;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub bins: u32,
-    pub roi: Checked<[u32; 4]>,
+    pub roi: CheckedValue<[u32; 4]>,
     pub bit_depth: u32,
     pub strategy: Strategy,
 }
@@ -44,7 +44,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             bins: 256,
-            roi: Checked::default(),
+            roi: CheckedValue::default(),
             bit_depth: 0,
             strategy: Strategy::default(),
         }
@@ -55,7 +55,7 @@ impl Default for Settings {
 #[derive(Debug, Clone, Default)]
 struct Properties {
     pub counting: Settings,
-    pub reports: Checked<Reports>,
+    pub reports: CheckedValue<Reports>,
     pub alarms: AlarmSettings,
 }
 
@@ -130,6 +130,7 @@ impl ObjectImpl for ClHistogram {
             let take_reference = take_reference.class_handler(|args| {
                 let element = args.first()?.get::<super::ClHistogram>().ok()?;
                 lock(&element.imp().properties).alarms.request_reference();
+                element.revise();
                 None
             });
             vec![take_reference.build()]
@@ -184,6 +185,7 @@ impl ClBaseFilterImpl for ClHistogram {
         Box::new(HistogramStream {
             live: Live::new(&*self.obj()),
             properties: Properties::default(),
+            revision: None,
             counts: Vec::new(),
             gate: MessageGate::default(),
             was_corrupted: false,
@@ -197,8 +199,9 @@ impl ClBaseFilterImpl for ClHistogram {
 struct HistogramStream {
     element: ObjectImplRef<ClHistogram>,
     live: Live<Settings, Histogram>,
-    /// The properties as they were before the frame.
+    /// The properties as they were before the frame, and their revision.
     properties: Properties,
+    revision: Option<u64>,
     counts: Vec<u32>,
     gate: MessageGate,
     /// The last frame was corrupted.
@@ -233,29 +236,21 @@ impl FrameStream for HistogramStream {
         })
     }
 
-    fn follow(&mut self) -> Result<(), ClError> {
-        let now = &self.element.properties;
-        let refusals = {
-            let now = &mut *lock(now);
-            let refusals = [
-                now.reports.take_refusal(Reports::NAME),
-                now.alarms.take_refusal(),
-            ];
-            self.properties = now.clone();
-            now.alarms.clear_request();
-            refusals
-        };
-        for refusal in refusals.iter().flatten() {
-            refuse(self.element.obj().upcast_ref(), refusal, || ());
+    fn follow(&mut self, revision: u64) -> Result<(), ClError> {
+        if self.revision.replace(revision) != Some(revision) {
+            self.read_properties();
         }
-        let wanted = self.properties.counting.clone();
-        self.live.follow(wanted, |refused, in_force| {
+        let now = &self.element.properties;
+        let wanted = || self.properties.counting.clone();
+        self.live.follow(revision, wanted, |refused, in_force| {
             put_back(&mut lock(now).counting, refused, in_force);
         })
     }
 
     fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
-        let InForce { operator, settings } = self.live.in_force()?;
+        let InForce {
+            operator, settings, ..
+        } = self.live.in_force()?;
         operator.run(&frame.input, frame.meter(), &mut self.counts)?;
         let element = self.element.obj();
         let info = frame.info().clone();
@@ -286,6 +281,7 @@ impl FrameStream for HistogramStream {
         let taken = if frame.is_corrupted {
             if alarms.is_requested() {
                 lock(&self.element.properties).alarms.request_reference();
+                element.revise();
             }
             None
         } else {
@@ -336,5 +332,25 @@ impl FrameStream for HistogramStream {
         }
         self.counts = result.counts;
         Ok(None)
+    }
+}
+
+impl HistogramStream {
+    /// Takes the properties as they are now, and with them the request for a reference.
+    fn read_properties(&mut self) {
+        let now = &self.element.properties;
+        let refusals = {
+            let now = &mut *lock(now);
+            let refusals = [
+                now.reports.take_refusal(Reports::NAME),
+                now.alarms.take_refusal(),
+            ];
+            self.properties = now.clone();
+            now.alarms.clear_request();
+            refusals
+        };
+        for refusal in refusals.iter().flatten() {
+            refuse(self.element.obj().upcast_ref(), refusal, || ());
+        }
     }
 }

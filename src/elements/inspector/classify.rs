@@ -2,7 +2,7 @@
 //! that the rules of classes and the results have.
 
 use crate::elements::{
-    checked::Checked,
+    checked::CheckedValue,
     property_table::{Row, properties},
     structure::{Structure, structure},
     text::Text,
@@ -18,7 +18,7 @@ use clinspect_results::{Defect, VerdictLimits};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rules {
     classes: Text,
-    fail: Checked<Fail>,
+    fail: CheckedValue<Fail>,
 }
 
 /// When a frame fails; -1 turns a limit off.
@@ -73,7 +73,8 @@ structure!(Fail, "fail" {
 #[derive(Debug)]
 pub struct Classifier {
     classes: Classes,
-    limits: VerdictLimits,
+    /// When a frame fails.
+    pub limits: VerdictLimits,
 }
 
 impl Classifier {
@@ -112,11 +113,6 @@ impl Classifier {
         } else {
             self.classes.class_of(features)
         }
-    }
-
-    /// When a frame fails.
-    pub fn limits(&self) -> &VerdictLimits {
-        &self.limits
     }
 
     /// Names of the classes 1, 2, ...
@@ -198,9 +194,9 @@ mod tests {
     fn named_classes_count_and_a_missing_pattern_has_its_own() {
         let rules = "small: area < 10; large: area > 50";
         let all = classifier(rules, " ").expect("rules");
-        assert!(all.limits().classes.is_empty());
+        assert!(all.limits.classes.is_empty());
         let some = classifier(rules, "large, other").expect("rules");
-        assert_eq!(some.limits().classes, [2, 0]);
+        assert_eq!(some.limits.classes, [2, 0]);
         assert_eq!(some.names(), ["small", "large"]);
         let features = Features {
             area: 5.0,

@@ -3,7 +3,7 @@
 use super::Limit;
 use crate::elements::{
     base_filter::Target,
-    checked::Checked,
+    checked::CheckedValue,
     property_table::{Row, properties},
 };
 use clinspect_core::{ClError, layout::FrameLayout};
@@ -14,7 +14,7 @@ use clinspect_operators::{Component, Components, JudgedComponents, Submitted, Tr
 pub struct ColourSettings {
     judged: JudgedComponents,
     /// Empty: the components share the element's own limits.
-    limits: Checked<Vec<f64>>,
+    limits: CheckedValue<Vec<f64>>,
 }
 
 impl ColourSettings {
@@ -36,7 +36,7 @@ impl ColourSettings {
     /// The limits of a component, of which the element has `count`; `None` if these are the element's own.
     ///
     /// # Errors
-    /// [`ClError::Refused`] for another number of limits, or values that are none.
+    /// [`ClError::Refused`] for another number of limits, or invalid values.
     pub fn limits_of(
         &self,
         component: Option<Component>,
@@ -88,7 +88,7 @@ impl ColourSettings {
 
     /// Sets the limits that are learned to the same values.
     pub fn forget_limits(&mut self) {
-        self.limits = Checked::default();
+        self.limits = CheckedValue::default();
     }
 
     /// The operators of the frames' components. `build` makes one of them for frames of the layout that it gets.
@@ -104,15 +104,6 @@ impl ColourSettings {
             target.trial.colour(&target.layout)?;
         }
         Components::new(&target.context, &target.layout, self.judged, build)
-    }
-}
-
-/// The layout of the frames from which pitches are estimated.
-pub fn grey_layout(layout: &FrameLayout) -> FrameLayout {
-    if is_colour(layout) {
-        layout.grey()
-    } else {
-        layout.clone()
     }
 }
 

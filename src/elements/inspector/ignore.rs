@@ -1,8 +1,6 @@
 //! The property `ignore`: pixels that are not judged.
 
 use std::{
-    fs::{self, File},
-    io::{BufRead, BufReader},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,7 +8,7 @@ use std::{
 use gst::{glib, prelude::*};
 
 use crate::elements::{
-    checked::{Checked, real},
+    checked::{CheckedValue, real},
     property_table::{Field, Row, properties},
     structure::{Structure, structure},
     text,
@@ -19,12 +17,11 @@ use clinspect_core::{
     ClError,
     ignored::{Bitmap, Ignored, Polygon},
 };
-use image::{ImageDecoder, ImageFormat, ImageReader, Limits};
 
 /// The property.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ignore {
-    pixels: Checked<Pixels>,
+    pixels: CheckedValue<Pixels>,
 }
 
 /// Pixels that are not judged.
@@ -167,12 +164,6 @@ pub(super) fn rows() -> Vec<Row<Ignore>> {
     })
 }
 
-/// Most bytes of a decoded picture, and most that a decoder may allocate: a small file must not take
-/// all memory. 16384x16384 samples of 8 bits fit.
-const MOST_BYTES: u64 = 1 << 28;
-/// The byte order mark of UTF-8.
-const MARK: &[u8] = b"\xEF\xBB\xBF";
-
 /// The pixels of a PNG, PBM or PGM picture that are not 0; transparency does not count.
 ///
 /// # Errors
@@ -187,53 +178,24 @@ fn read_picture(path: &Path) -> Result<Bitmap, String> {
 }
 
 fn decode(path: &Path) -> Result<Bitmap, String> {
-    // Opening a pipe would wait for a writer.
-    let about = fs::metadata(path).map_err(|error| error.to_string())?;
-    if !about.is_file() {
-        return Err("it is not a file".into());
+    let picture = clinspect_pictures::read(path)?;
+    // JPEG changes the levels of a mask's edges.
+    if picture.is_lossy {
+        return Err("it is a JPEG picture".into());
     }
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let mut file = BufReader::new(file);
-    let mut start = file.fill_buf().map_err(|error| error.to_string())?;
-    // An editor may have put a byte order mark before a picture of ASCII digits.
-    if start.starts_with(MARK) {
-        file.consume(MARK.len());
-        start = file.fill_buf().map_err(|error| error.to_string())?;
-    }
-    // In PBM 1 is black, which the decoder turns into sample 0.
-    let is_inverted = start.starts_with(b"P1") || start.starts_with(b"P4");
-    let mut reader = ImageReader::new(file)
-        .with_guessed_format()
-        .map_err(|error| error.to_string())?;
-    if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Pnm)) {
-        return Err("it has another format".into());
-    }
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(MOST_BYTES);
-    reader.limits(limits);
-    let decoder = reader.into_decoder().map_err(|error| error.to_string())?;
-    let (width, height) = decoder.dimensions();
-    if width == 0 || height == 0 || decoder.total_bytes() > MOST_BYTES {
-        return Err(format!(
-            "it has {width}x{height} pixels, and its samples must fill 1 to {MOST_BYTES} bytes"
-        ));
-    }
-    let color = decoder.color_type();
+    let color = picture.pixels.color();
     let channels = usize::from(color.channel_count());
     let pixel = usize::from(color.bytes_per_pixel());
     let colors = pixel / channels * (channels - usize::from(color.has_alpha()));
-    let mut samples = vec![0; decoder.total_bytes() as usize];
-    decoder
-        .read_image(&mut samples)
-        .map_err(|error| error.to_string())?;
-    let mut pixels = samples.chunks_exact(pixel);
-    // `from_pixels` asks for the pixels in the order of the samples.
+    let [width, height] = [picture.pixels.width(), picture.pixels.height()];
+    let mut pixels = picture.pixels.as_bytes().chunks_exact(pixel);
+    // `from_pixels` asks for the pixels in the order of the samples. In PBM 1 is black, which became sample 0.
     Ok(Bitmap::from_pixels(
         width as usize,
         height as usize,
         |_, _| {
             let samples = pixels.next().and_then(|pixel| pixel.get(..colors));
-            samples.is_some_and(|samples| samples.iter().any(|&s| s != 0)) != is_inverted
+            samples.is_some_and(|samples| samples.iter().any(|&s| s != 0)) != picture.is_bitmap
         },
     ))
 }

@@ -3,15 +3,17 @@
 use std::{
     path::Path,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use gst::{glib::subclass::Signal, prelude::*, subclass::prelude::*};
 
 use super::{
-    Comparing, InspectorImpl,
+    Comparing, InspectorImpl, InspectorStream,
+    blind::why_blind,
     classify::{Classifier, Rules, features, record},
 };
 use crate::elements::{
@@ -23,9 +25,11 @@ use crate::elements::{
 use clinspect_core::{
     ClError,
     components::{Finder, Limits},
-    learning::{Demand, Learned, Learner, Rule, lowest_passing},
+    learning::{Demand, Learned, Learner, Rule, Search},
+    sight::Sight,
     window::Window,
 };
+use clinspect_opencl::{ClBuffer, Meter, frame::ClFrame};
 use clinspect_operators::{Inspection, Limit, MaskTarget, Subject};
 use clinspect_results::{DefectResult, Verdict};
 
@@ -33,8 +37,6 @@ const MOST_FRAMES: u32 = 100_000;
 const MAX_MARGIN: f64 = 100.0;
 /// The value of `margin` for the element's own.
 const OWN: f64 = -1.0;
-/// A limit that is this many times the pattern's contrast hides the pattern's own defects.
-const BLINDING: f64 = 3.0;
 
 /// How limits are learned.
 #[derive(Debug, Clone)]
@@ -99,6 +101,11 @@ impl Requests {
     /// Limits are to be learned from the next frames.
     pub fn request(&self) {
         self.is_wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether this was asked for since the last frame.
+    pub fn is_pending(&self) -> bool {
+        self.is_wanted.load(Ordering::Relaxed)
     }
 }
 
@@ -240,17 +247,18 @@ impl<S: Clone + PartialEq> Learning<S> {
             .flatten()
     }
 
+    /// Whether the frames so far were compared under these settings.
+    pub fn is_under<C: Comparing<Settings = S>>(&self, settings: &S, judge: &Judge) -> bool {
+        self.under.as_ref() == Some(&judge.under::<C>(settings))
+    }
+
     /// Whether a frame that is compared under these settings counts. Begins anew if the frames so far were compared under
     /// others.
     pub fn counts<C: Comparing<Settings = S>>(&mut self, settings: &S, judge: &Judge) -> bool {
         let Some(learner) = self.learner.as_mut().filter(|l| l.missing() > 0) else {
             return false;
         };
-        let under = Under {
-            comparison: C::counted_under(settings),
-            rules: judge.rules.clone(),
-            listing: *judge.listing,
-        };
+        let under = judge.under::<C>(settings);
         if self.under.as_ref() != Some(&under) {
             if self.under.is_some() {
                 *learner = Learner::new(learner.wanted());
@@ -289,7 +297,7 @@ impl<S: Clone + PartialEq> Learning<S> {
         });
         let learned = learner.learned(&rules.collect::<Vec<_>>())?;
         let named = limits.iter().zip(learned).map(|(limit, learned)| {
-            // A component that is the same in all good frames demands nothing, but a limit of 0 is none.
+            // A component that is the same in all good frames demands nothing, but a limit of 0 is invalid.
             let limit_in_range = learned.limit.max(limit.step).min(limit.most);
             (
                 *limit,
@@ -308,7 +316,7 @@ impl<S: Clone + PartialEq> Learning<S> {
 
     /// The warning at the end of a stream that had too few frames; `None` if nothing is being learned.
     pub fn why_unfinished(&self, requests: &Requests, settings: &LearnSettings) -> Option<String> {
-        let [good, wanted] = if requests.is_wanted.load(Ordering::Relaxed) {
+        let [good, wanted] = if requests.is_pending() {
             [0, settings.frames]
         } else {
             self.progress().filter(|_| self.missing() > 0)?
@@ -318,6 +326,111 @@ impl<S: Clone + PartialEq> Learning<S> {
              frames in the property learn, or let more good frames pass"
         ))
     }
+}
+
+/// A frame waits this long, and for the trial that is going on then, while frames of a training are judged.
+const KEPT_TIME: Duration = Duration::from_millis(600);
+
+/// A frame that trained the element, and an operator for what the other frames trained.
+pub struct TrainingFrame<O> {
+    /// The number of the frame.
+    pub frame_number: u64,
+    /// The frame as it was read for the training.
+    pub frame: ClFrame,
+    /// Memory for the packed mask of the frame.
+    pub mask: ClBuffer,
+    /// Judges the frame.
+    pub operator: O,
+}
+
+impl<O> TrainingFrame<O> {
+    /// What judges the frame, the frame of `height` rows, and the target of its mask.
+    fn parts<'a>(
+        &'a mut self,
+        height: usize,
+        meter: &'a Arc<Meter>,
+    ) -> (&'a mut O, Subject<'a>, MaskTarget<'a>) {
+        let mask = MaskTarget::Packed {
+            buffer: &self.mask,
+            offset: 0,
+        };
+        let subject = Subject::whole(&self.frame, height, meter);
+        (&mut self.operator, subject, mask)
+    }
+}
+
+impl<C: Comparing> InspectorStream<C> {
+    /// Number of frames that were kept during a training and are not judged yet.
+    pub(super) fn kept(&self) -> usize {
+        self.own.kept() + usize::from(self.kept.is_some())
+    }
+
+    /// Judges frames that were kept during a training, for a while: the frame in work waits. Tells how far it is.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub(super) fn judge_kept(&mut self, meter: &Arc<Meter>) -> Result<(), ClError> {
+        if self.kept() == 0 {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < KEPT_TIME && self.kept() > 0 {
+            self.judge_next_kept(meter)?;
+        }
+        let fields = gst::Structure::builder(format!("{}-learning", C::Element::MESSAGE))
+            .field("frames", self.limits.progress().map_or(0, |[good, _]| good))
+            .field("missing-frames", self.limits.missing() as u32)
+            .build();
+        let object = self.element.obj();
+        let message = gst::message::Element::builder(fields).src(&*object);
+        object.upcast_ref::<ClBaseFilter>().post(message.build());
+        Ok(())
+    }
+
+    /// Tries a limit on the frame that was kept, or begins with the next one.
+    fn judge_next_kept(&mut self, meter: &Arc<Meter>) -> Result<(), ClError> {
+        // Only frames train, and webs have none.
+        let listing = Limits {
+            max_defect_rows: u32::MAX,
+            ..self.reporting.listing
+        };
+        let judge = Judge {
+            rules: &self.reporting.rules,
+            classifier: &self.classifier.in_force()?.operator,
+            listing: &listing,
+        };
+        let settings = self.own.settings(&self.element);
+        let ([_, height], _) = self.frames;
+        let Some((mut kept, mut finding)) = self.kept.take() else {
+            let operator = &self.live.in_force()?.operator;
+            let Some(mut kept) = self.own.next_kept(operator, meter)? else {
+                return Ok(());
+            };
+            if self.limits.counts::<C>(&settings, &judge) {
+                let (operator, subject, mask) = kept.parts(height, meter);
+                let finding = judge.begin(operator, subject, mask)?;
+                self.kept = finding.map(|finding| (kept, finding));
+            }
+            return Ok(());
+        };
+        if !self.limits.is_under::<C>(&settings, &judge) {
+            return Ok(());
+        }
+        let (operator, subject, mask) = kept.parts(height, meter);
+        match judge.try_next(operator, &mut finding, subject, mask)? {
+            Some(demands) => self.count(kept.frame_number, &demands)?,
+            None => self.kept = Some((kept, finding)),
+        }
+        Ok(())
+    }
+}
+
+/// What a frame demands, while it is being found by trials.
+pub(super) struct Finding {
+    demands: Vec<Demand>,
+    /// The demand that is being found.
+    at: usize,
+    search: Option<Search>,
 }
 
 impl Judge<'_> {
@@ -331,45 +444,85 @@ impl Judge<'_> {
         subject: Subject,
         mask: MaskTarget,
     ) -> Result<Option<Vec<Demand>>, ClError> {
-        operator.mark(subject, mask)?;
-        let Some(mut demands) = operator.demands(subject)? else {
+        let Some(mut finding) = self.begin(operator, subject, mask)? else {
             return Ok(None);
         };
+        let found = loop {
+            match self.try_next(operator, &mut finding, subject, mask) {
+                Ok(None) => {}
+                found => break found,
+            }
+        };
+        operator.try_limits(None)?;
+        found
+    }
+
+    /// Marks a frame whose demands are found by [`Self::try_next`]; `None` if it is not compared.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn begin(
+        &self,
+        operator: &mut (impl Inspection + ?Sized),
+        subject: Subject,
+        mask: MaskTarget,
+    ) -> Result<Option<Finding>, ClError> {
+        operator.mark(subject, mask)?;
+        let demands = operator.demands(subject)?;
+        Ok(demands.map(|demands| Finding {
+            demands,
+            at: 0,
+            search: None,
+        }))
+    }
+
+    /// Tries one limit on the frame that was marked last. Returns what it demands, once this is known: of each limit the
+    /// lowest value at which the frame passes.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn try_next(
+        &self,
+        operator: &mut (impl Inspection + ?Sized),
+        finding: &mut Finding,
+        subject: Subject,
+        mask: MaskTarget,
+    ) -> Result<Option<Vec<Demand>>, ClError> {
         let limits = operator.limits();
-        let found = self.find(operator, &limits, &mut demands, subject, mask);
-        let restored = operator.try_limits(None);
-        found.and(restored)?;
-        Ok(Some(demands))
+        while let (Some(limit), Some(demand)) =
+            (limits.get(finding.at), finding.demands.get_mut(finding.at))
+        {
+            let search = finding
+                .search
+                .get_or_insert_with(|| Search::new(limit.step, demand.peak.min(limit.most)));
+            let is_known = self.is_strict() && demand.peak.is_finite();
+            if let Some(value) = search.next().filter(|_| !is_known) {
+                let mut values = vec![f64::INFINITY; limits.len()];
+                values[finding.at] = value;
+                operator.try_limits(Some(&values))?;
+                search.tell(self.passes(operator, subject, mask)?);
+                return Ok(None);
+            }
+            if !is_known {
+                demand.peak = search.lowest();
+            }
+            finding.at += 1;
+            finding.search = None;
+        }
+        Ok(Some(std::mem::take(&mut finding.demands)))
+    }
+
+    fn under<C: Comparing>(&self, settings: &C::Settings) -> Under<C::Settings> {
+        Under {
+            comparison: C::counted_under(settings),
+            rules: self.rules.clone(),
+            listing: *self.listing,
+        }
     }
 
     /// Whether a single marked pixel fails a frame, so that no trial is needed.
     fn is_strict(&self) -> bool {
-        self.listing.min_area <= 1 && self.classifier.limits().fails_for_any_pixel()
-    }
-
-    /// Replaces the demands by the lowest limits at which the frame passes.
-    fn find(
-        &self,
-        operator: &mut (impl Inspection + ?Sized),
-        limits: &[Limit],
-        demands: &mut [Demand],
-        subject: Subject,
-        mask: MaskTarget,
-    ) -> Result<(), ClError> {
-        for at in 0..demands.len().min(limits.len()) {
-            let (limit, demand) = (&limits[at], &mut demands[at]);
-            if self.is_strict() && demand.peak.is_finite() {
-                continue;
-            }
-            let most = demand.peak.min(limit.most);
-            demand.peak = lowest_passing(limit.step, most, |value| {
-                let mut values = vec![f64::INFINITY; limits.len()];
-                values[at] = value;
-                operator.try_limits(Some(&values))?;
-                self.passes(operator, subject, mask)
-            })?;
-        }
-        Ok(())
+        self.listing.min_area <= 1 && self.classifier.limits.fails_for_any_pixel()
     }
 
     /// Whether the frame passes under the limits that are tried.
@@ -402,7 +555,7 @@ impl Judge<'_> {
             result.defects = defects.collect();
             result.overflow = listed.overflow;
         }
-        Ok(Verdict::new(&result, self.classifier.limits()) != Verdict::Fail)
+        Ok(Verdict::new(&result, &self.classifier.limits) != Verdict::Fail)
     }
 }
 
@@ -413,9 +566,9 @@ impl NewLimits {
         limits.map(|(limit, learned)| (*limit, learned.limit))
     }
 
-    /// Posts the message `<message>-learned`, and a warning for a limit that hides the pattern.
-    pub fn post(&self, element: &ClBaseFilter, message: &str, contrast: Option<f64>) {
-        let mut fields = gst::Structure::builder(format!("{message}-learned"))
+    /// Posts the message `<element>-learned`, and a warning for a limit that sees nothing.
+    pub fn post<T: InspectorImpl>(&self, element: &ClBaseFilter, sights: &[Sight]) {
+        let mut fields = gst::Structure::builder(format!("{}-learned", T::MESSAGE))
             .field("frames", self.frames as u32)
             .field("missing-frames", self.missing as u32)
             .build();
@@ -451,22 +604,14 @@ impl NewLimits {
                         frame
                     )
                 );
-            } else if let Some(contrast) = contrast.filter(|contrast| *limit > BLINDING * contrast)
-            {
-                gst::element_warning!(
-                    element,
-                    gst::StreamError::Format,
-                    (
-                        "the learned limit {}={} is more than {} times the pattern's contrast of {:.1} grey levels, so \
-                         defects of the pattern are hardly found; check pitch, light and focus, take out frame {} \
-                         with the signal forget if it shows a defect, or inspect a natural texture with cltexture",
-                        name,
-                        limit,
-                        BLINDING,
-                        contrast,
-                        frame
-                    )
-                );
+            }
+        }
+        for sight in sights.iter().filter(|sight| sight.is_blind()) {
+            let named = (self.limits.iter()).find(|(of, _)| of.full_name() == sight.name);
+            let is_highest = named.is_some_and(|(of, Learned { limit, .. })| *limit >= of.most);
+            if let Some((_, Learned { frame, .. })) = named.filter(|_| !is_highest) {
+                let why = why_blind(sight, *frame, T::CHECK);
+                gst::element_warning!(element, gst::StreamError::Format, ("{why}"));
             }
         }
     }

@@ -1,36 +1,34 @@
 //! The template of the elements that mark defects in a mask: list, verdict, counts, metas,
 //! messages, events, and the forms in which masks are sent.
 
+mod blind;
 mod caps;
 mod classify;
 pub mod colour;
 mod ignore;
 mod learn;
 mod masks;
-pub mod pitches;
-pub mod presence;
+pub mod pattern;
 mod properties;
 mod saved;
-mod template;
 
-use std::{
-    path::Path,
-    sync::{Arc, LazyLock, Mutex},
-};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::{glib::subclass::ObjectImplRef, prelude::*, subclass::prelude::*};
 use gst_base::prelude::*;
 
 use super::{
     base_filter::{
-        ClBaseFilter, ClBaseFilterExt, Frame, FrameStream, InForce, Learning, Live, MessageGate,
-        Negotiated, Target, View, before_caps, put_back, refuse,
+        ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, FrameStream, InForce, Learning,
+        Live, MessageGate, Negotiated, Target, View, before_caps, put_back, refuse,
     },
-    checked::Checked,
+    checked::CheckedValue,
     lock, pad_templates,
     property_table::PropertyTable,
-    saver::{Saver, Saving},
+    saver::Saver,
 };
+use blind::Blindness;
+pub use blind::why_unseen;
 use classify::{Classifier, Rules, features, record};
 use clinspect_core::{
     ClError,
@@ -41,16 +39,15 @@ use clinspect_core::{
     region::{Rect, check_region, user_region},
     window::Reach,
 };
+use clinspect_opencl::Meter;
 use clinspect_operators::{Basis, Inspection, Limit, Marked, Picture, Subject};
 use clinspect_results::{AlignStep, Alignment, DefectResult, Verdict};
 pub use ignore::Ignore;
-pub use learn::signals as learn_signals;
-use learn::{Judge, Learning as LimitLearning, NewLimits, Requests};
+use learn::{Finding, Judge, Learning as LimitLearning, NewLimits, Requests};
+pub use learn::{TrainingFrame, signals as learn_signals};
 use masks::Masks;
 pub use properties::{DrawnPicture, Output, OutputChoice, PitchThresholdOutput};
-use properties::{PixelSize, Reporting};
-use saved::Saved;
-pub use template::{Comparing, InspectorImpl, Kept};
+use properties::{ReportSettings, UsableReportSettings};
 
 /// An inspector's work on a frame, for error messages.
 pub const TASK: &str = "judging a frame";
@@ -66,7 +63,7 @@ const MISSING_FRAMES: &str = "learn-frames-missing";
 /// What every inspector has besides its own settings.
 #[derive(Default)]
 pub struct Inspector {
-    reporting: Mutex<Reporting>,
+    reporting: Mutex<ReportSettings>,
     ignore: Mutex<Ignore>,
     learning: Requests,
     /// The value of `output`, latched at the start.
@@ -101,6 +98,11 @@ impl Inspector {
         self.ignore().check()
     }
 
+    /// Whether the limits in force are those of a file, if it is there.
+    pub fn learns_into_file(&self) -> bool {
+        lock(&self.reporting).learn.usable().has_location()
+    }
+
     /// Forgets the latched value of `output`.
     pub fn close(&self) {
         *lock(&self.output) = None;
@@ -130,7 +132,7 @@ pub fn with_properties<T: InspectorImpl>(table: PropertyTable<T>) -> PropertyTab
 ///
 /// # Errors
 /// [`ClError::Refused`] for a region that no frame can have.
-pub fn check_regions(rois: &Checked<Vec<[u32; 4]>>) -> Result<(), ClError> {
+pub fn check_regions(rois: &CheckedValue<Vec<[u32; 4]>>) -> Result<(), ClError> {
     rois.check("rois", |rois| {
         rois.iter().copied().try_for_each(check_region)
     })
@@ -140,7 +142,7 @@ pub fn check_regions(rois: &Checked<Vec<[u32; 4]>>) -> Result<(), ClError> {
 ///
 /// # Errors
 /// [`ClError::Refused`] for a region outside the frames.
-pub fn regions(rois: &Checked<Vec<[u32; 4]>>, target: &Target) -> Result<Vec<Rect>, ClError> {
+pub fn regions(rois: &CheckedValue<Vec<[u32; 4]>>, target: &Target) -> Result<Vec<Rect>, ClError> {
     let width = target.layout.width;
     // A web has no last row.
     let height = if target.line_scan {
@@ -161,13 +163,149 @@ pub fn templates() -> &'static [gst::PadTemplate] {
     TEMPLATES.as_ref()
 }
 
+/// An element that marks the defects of frames in masks. Its `MODE` is `Both`, and its stream an
+/// [`InspectorStream`].
+pub trait InspectorImpl:
+    ClBaseFilterImpl + ObjectSubclass<Type: IsA<ClBaseFilter> + IsA<gst::Element>>
+{
+    /// Name of the message with the results.
+    const MESSAGE: &'static str;
+    /// What to check if no limit sees a defect.
+    const CHECK: &'static str;
+    /// The values of `output`.
+    type Output: OutputChoice + 'static;
+
+    /// The part that all inspectors have.
+    fn inspector(&self) -> &Inspector;
+
+    /// Sets the properties of learned limits, which have the order of [`Inspection::limits`], and notifies listeners.
+    fn set_limits(&self, limits: &[(Limit, f64)]);
+}
+
+/// The element's own part of a running inspector: from what the operator is built, and what the element
+/// learns from frames.
+pub trait Comparing: Sized + Send + 'static {
+    /// The element.
+    type Element: InspectorImpl;
+    /// What an operator is built from, and nothing else: each change builds another operator.
+    type Settings: Clone + PartialEq + Send + Sync + 'static;
+    /// Marks defects on the device.
+    type Operator: Inspection + Send + 'static;
+
+    /// The settings as they are now. Asked for only when the element's revision
+    /// ([`ClBaseFilterExt::revise`](crate::elements::base_filter::ClBaseFilterExt::revise)) has changed, so the element revises what it has learned.
+    fn settings(&self, element: &Self::Element) -> Self::Settings;
+
+    /// Puts the settings in force back into the properties, unless these changed after the refused
+    /// settings were read; see [`put_back`](crate::elements::base_filter::put_back).
+    fn restore(element: &Self::Element, refused: &Self::Settings, in_force: &Self::Settings);
+
+    /// Builds an operator, possibly on another thread while frames flow.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for settings that do not fit the frames or each other; a failing call.
+    fn build(target: &Target, settings: &Self::Settings) -> Result<Self::Operator, ClError>;
+
+    /// Caps were negotiated; an operator is built next.
+    fn negotiate(&mut self, element: &Self::Element, caps: &Negotiated);
+
+    /// Whether the element learns from frames.
+    fn learning(&self, _in_force: &InForce<Self::Settings, Self::Operator>) -> Learning {
+        Learning::Off
+    }
+
+    /// Learns from rows: from each frame, or from many rows of a web at a time.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn learn(
+        &mut self,
+        element: &Self::Element,
+        live: &mut Live<Self::Settings, Self::Operator>,
+        view: &View,
+    ) -> Result<(), ClError>;
+
+    /// Nothing is learned from the next frame.
+    fn leave_out(&mut self) {}
+
+    /// Prepares the operator for a frame, just before it is marked.
+    fn prepare(
+        &mut self,
+        element: &Self::Element,
+        in_force: &mut InForce<Self::Settings, Self::Operator>,
+    );
+
+    /// Of a frame that trains the element and is not judged: frames of the training so far, and all of them.
+    fn training(&self) -> Option<[u32; 2]> {
+        None
+    }
+
+    /// Keeps a frame that trains the element, because limits are being learned; at most `most` frames of a training.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn keep(
+        &mut self,
+        _operator: &mut Self::Operator,
+        _frame_number: u64,
+        _subject: Subject,
+        _most: usize,
+    ) -> Result<(), ClError> {
+        Ok(())
+    }
+
+    /// After a training: number of the kept frames that were not judged yet.
+    fn kept(&self) -> usize {
+        0
+    }
+
+    /// After a training: forgets the kept frames.
+    fn forget_kept(&mut self) {}
+
+    /// After a training: the next of the frames that were kept, each of them once.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn next_kept(
+        &mut self,
+        _operator: &Self::Operator,
+        _meter: &Arc<Meter>,
+    ) -> Result<Option<TrainingFrame<Self::Operator>>, ClError> {
+        Ok(None)
+    }
+
+    /// The stream has ended.
+    fn end(&mut self, _element: &Self::Element) {}
+
+    /// Whether nothing is judged before limits are learned: they are then learned from the first frames.
+    fn lacks_limits(_in_force: &InForce<Self::Settings, Self::Operator>) -> bool {
+        false
+    }
+
+    /// The settings on which [`Inspection::demands`] depend: all but the limits that are learned.
+    fn counted_under(settings: &Self::Settings) -> Self::Settings;
+
+    /// Names of the channels, if a defect's level is one; see [`DefectResult::channels`](clinspect_results::DefectResult::channels).
+    fn channels(in_force: &InForce<Self::Settings, Self::Operator>) -> Vec<String>;
+
+    /// The threshold in force, grey levels; 0 where components or channels have thresholds of their own.
+    fn threshold(in_force: &InForce<Self::Settings, Self::Operator>) -> f64;
+
+    /// Grey levels of a picture per grey level of difference.
+    fn difference_gain(settings: &Self::Settings) -> f64;
+
+    /// Other settings in force, for messages: "property=value ...".
+    fn in_words(in_force: &InForce<Self::Settings, Self::Operator>) -> String;
+}
+
 /// The work of a running inspector.
 pub struct InspectorStream<C: Comparing> {
     element: ObjectImplRef<C::Element>,
     live: Live<C::Settings, C::Operator>,
     own: C,
-    /// The properties of every inspector, as they were before the frame.
-    reporting: Reporting,
+    /// The properties of every inspector, as they were before the frame, and their revision.
+    reporting: UsableReportSettings,
+    revision: Option<u64>,
     classifier: Live<Rules, Classifier>,
     limits: LimitLearning<C::Settings>,
     /// Size of the frames and bits of their samples.
@@ -180,8 +318,16 @@ pub struct InspectorStream<C: Comparing> {
     last_id: u32,
     ignored: Option<(Arc<Bitmap>, gst::Buffer)>,
     gate: MessageGate,
+    blindness: Blindness,
     /// The verdict on the last frame, and whether the frame was corrupted.
     last: Option<(Verdict, bool)>,
+    /// Numbers of the operator and the classifier whose names [`Self::names`] are; `None` if these are unknown.
+    named: Option<[u64; 2]>,
+    names: Names,
+    /// The element's counters, since caps.
+    meter: Option<Arc<Meter>>,
+    /// The frame of a training that is being judged.
+    kept: Option<(TrainingFrame<C::Operator>, Finding)>,
 }
 
 impl<C: Comparing> InspectorStream<C> {
@@ -197,7 +343,8 @@ impl<C: Comparing> InspectorStream<C> {
         Box::new(Self {
             live: Live::new(object),
             own,
-            reporting: Reporting::default(),
+            reporting: ReportSettings::default().usable(),
+            revision: None,
             classifier: Live::new(object),
             limits: LimitLearning::default(),
             frames: ([0; 2], 0),
@@ -207,33 +354,51 @@ impl<C: Comparing> InspectorStream<C> {
             last_id: 0,
             ignored: None,
             gate: MessageGate::default(),
+            blindness: Blindness::default(),
             last: None,
+            named: None,
+            names: Names::default(),
+            meter: None,
+            kept: None,
             element: element.ref_counted(),
         })
     }
 
     /// Takes the properties of every inspector as they are now: a strip may have waited since [`Self::follow`].
     fn read_properties(&mut self) -> Result<(), ClError> {
+        let object = self.element.obj();
+        let revision = object.upcast_ref::<ClBaseFilter>().revision();
+        if self.revision == Some(revision) {
+            return Ok(());
+        }
+        self.revision = Some(revision);
         let inspector = self.element.inspector();
         let (reporting, refusals) = {
             let mut now = lock(&inspector.reporting);
             let refusals = now.take_refusals();
-            (now.clone(), refusals)
+            (now.usable(), refusals)
         };
         for refusal in refusals {
-            refuse(self.element.obj().upcast_ref(), &refusal, || ());
+            refuse(object.upcast_ref(), &refusal, || ());
         }
         self.reporting = reporting;
         let rules = self.reporting.rules.clone();
-        self.classifier.follow(rules, |refused, in_force| {
+        let last = &mut self.revision;
+        self.classifier.apply(rules, |refused, in_force| {
             put_back(&mut lock(&inspector.reporting).rules, refused, in_force);
+            *last = None;
         })
     }
 
     /// Takes the signals `learn` and `forget`.
     fn take_requests(&mut self) -> Result<(), ClError> {
         let requests = &self.element.inspector().learning;
-        let learn = self.reporting.learn.usable();
+        if requests.is_pending() {
+            // It asks for the frames that follow.
+            self.own.forget_kept();
+            self.kept = None;
+        }
+        let learn = &self.reporting.learn;
         let object = self.element.obj();
         let element: &ClBaseFilter = object.upcast_ref();
         let operator = &self.live.in_force()?.operator;
@@ -243,94 +408,50 @@ impl<C: Comparing> InspectorStream<C> {
         }
     }
 
-    /// Reads the learned limits, if there is a file of them. Returns whether there is a file, usable or not.
-    fn read_limits(&mut self) -> Result<bool, ClError> {
-        let learn = lock(&self.element.inspector().reporting)
-            .learn
-            .usable()
-            .clone();
-        if !learn.has_location() {
-            return Ok(false);
-        }
-        self.saver.wait();
-        let limits = self.live.in_force()?.operator.limits();
-        match saved_of::<C>(&limits, self.frames).read(learn.location()) {
-            Ok(None) => Ok(false),
-            Ok(Some(Saved {
-                limits: values,
-                learner,
-            })) => {
-                self.limits.restore(learner);
-                let values = limits.iter().copied().zip(values);
-                self.element.set_limits(&values.collect::<Vec<_>>());
-                let wanted = self.own.settings(&self.element);
-                self.live.switch(wanted, |refused, in_force| {
-                    C::restore(&self.element, refused, in_force);
-                })?;
-                Ok(true)
-            }
-            Err(why) => {
-                let element = self.element.obj();
-                gst::element_warning!(
-                    element,
-                    gst::ResourceError::Read,
-                    ("{}", why),
-                    ["the limits are those of the properties"]
-                );
-                Ok(true)
-            }
-        }
-    }
-
-    /// Writes the learned limits, if a file is named.
-    fn save_limits(&mut self, learned: &NewLimits) -> Result<(), ClError> {
-        let learn = self.reporting.learn.usable();
-        let Some(learner) = self.limits.learner().filter(|_| learn.has_location()) else {
-            return Ok(());
-        };
-        let saved = Saved {
-            limits: learned.values().map(|(_, value)| value).collect(),
-            learner: learner.clone(),
-        };
-        let limits = self.live.in_force()?.operator.limits();
-        let frames = self.frames;
-        let saving = Saving {
-            path: learn.location().into(),
-            subject: "the set of learned limits",
-            message: format!("{}-limits-saved", C::Element::MESSAGE),
-            write: move |path: &Path| saved_of::<C>(&limits, frames).write(path, &saved),
-        };
-        self.saver.save(self.element.obj().upcast_ref(), saving);
-        Ok(())
+    /// Sets the properties of limits.
+    fn set_limits(&self, limits: &[(Limit, f64)]) {
+        self.element.set_limits(limits);
+        self.element.obj().upcast_ref::<ClBaseFilter>().revise();
     }
 
     /// Sets the properties of learned limits, and posts and writes them.
     fn apply(&mut self, learned: &NewLimits) -> Result<(), ClError> {
-        self.element
-            .set_limits(&learned.values().collect::<Vec<_>>());
-        let contrast = self.own.contrast(self.live.in_force()?);
+        let limits: Vec<_> = learned.values().collect();
+        self.set_limits(&limits);
+        let values: Vec<f64> = limits.iter().map(|(_, value)| *value).collect();
+        let sights = self.live.in_force()?.operator.sights(Some(&values))?;
         let element = self.element.obj();
-        learned.post(element.upcast_ref(), C::Element::MESSAGE, contrast);
+        learned.post::<C::Element>(element.upcast_ref(), &sights);
         self.save_limits(learned)
     }
 
+    /// A frame demands this of the limits. They are learned after the last frame, and judge the next one.
+    fn count(&mut self, frame_number: u64, demands: &[Demand]) -> Result<(), ClError> {
+        let limits = self.live.in_force()?.operator.limits();
+        let learn = &self.reporting.learn;
+        match self.limits.add(frame_number, demands, learn, &limits) {
+            Some(learned) => self.apply(&learned),
+            None => Ok(()),
+        }
+    }
+
     /// Marks the defects of a frame, and lists them if a list is wanted.
-    fn inspect(&mut self, frame: &Frame, frame_number: u64) -> Result<Inspected, ClError> {
-        let mut limits = self.reporting.listing();
+    fn inspect(&mut self, frame: &Frame) -> Result<Inspected, ClError> {
+        let mut limits = self.reporting.listing;
+        let has_kept = self.kept() > 0;
         let finder = &mut self.finder;
-        if !frame.window.is_web {
-            finder.reset();
+        let is_web = frame.window.is_web;
+        if !is_web {
             // A frame ends before anything has to be closed by force.
             limits.max_defect_rows = u32::MAX;
-        }
-        if limits.max_defects == 0 {
+        } else if limits.max_defects == 0 {
             // Without a list nobody sees whether open defects continue.
             finder.reset();
         }
         let output = self.element.inspector().output();
         let in_force = self.live.in_force()?;
         let classifier = &self.classifier.in_force()?.operator;
-        let (learning, own, element) = (&mut self.limits, &mut self.own, &self.element);
+        let learning = &mut self.limits;
         let judge = Judge {
             rules: &self.reporting.rules,
             classifier,
@@ -339,27 +460,22 @@ impl<C: Comparing> InspectorStream<C> {
         let masks = self.masks.as_ref().ok_or_else(before_caps)?;
         let ((marked, listed, demands), mask) = masks.write(frame, |mask, picture| {
             let subject = frame.subject();
-            let mut demands = Vec::new();
-            while let Some(kept) = own.next_kept(&in_force.operator, subject.meter)? {
-                if learning.counts::<C>(&own.settings(element), &judge) {
-                    let mut operator = kept.operator;
-                    let trained = Subject {
-                        frame: &kept.frame,
-                        ..subject
-                    };
-                    let of = judge.demands(&mut *operator, trained, mask)?;
-                    demands.extend(of.map(|of| (kept.frame_number, of)));
-                }
-            }
-            let InForce { operator, settings } = &mut *in_force;
-            if !frame.is_corrupted && learning.counts::<C>(settings, &judge) {
-                let of = judge.demands(&mut **operator, subject, mask)?;
-                demands.extend(of.map(|of| (frame_number, of)));
+            let mut demands = None;
+            let InForce {
+                operator, settings, ..
+            } = &mut *in_force;
+            // The frames that were kept come first.
+            let may_count = !frame.is_corrupted && !has_kept;
+            if may_count && learning.counts::<C>(settings, &judge) {
+                demands = judge.demands(operator, subject, mask)?;
             }
             // The frame itself is judged by the limits in force.
             let marked = operator.mark(subject, mask)?;
-            let is_listed = marked.pixels > 0 || finder.has_open();
+            let is_listed = marked.pixels > 0 || (is_web && finder.has_open());
             let listed = if is_listed && limits.max_defects > 0 {
+                if !is_web {
+                    finder.reset();
+                }
                 operator.list(subject, mask, finder, &limits)?
             } else {
                 // Without a list, any marked pixel means overflow.
@@ -386,12 +502,20 @@ impl<C: Comparing> InspectorStream<C> {
     }
 }
 
+/// Names in results, and the threshold.
+#[derive(Default)]
+struct Names {
+    classes: Vec<String>,
+    channels: Vec<String>,
+    threshold: f64,
+}
+
 /// What was found in a frame.
 struct Inspected {
     marked: Marked,
     listed: Listed,
-    /// What frames demand of the limits, by their numbers, if limits are learned.
-    demands: Vec<(u64, Vec<Demand>)>,
+    /// What the frame demands of the limits, if limits are learned from it.
+    demands: Option<Vec<Demand>>,
     /// The mask, if it is sent as a meta.
     mask: Option<gst::Buffer>,
 }
@@ -401,6 +525,8 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         let inspector = self.element.inspector();
         let reporting = lock(&inspector.reporting).clone();
         reporting.check()?;
+        self.meter = Some(caps.importer.meter().clone());
+        self.kept = None;
         self.own.negotiate(&self.element, caps);
         self.limits.begin_again(&inspector.learning);
         lock(&inspector.ignore).read_again();
@@ -427,10 +553,11 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         Ok(())
     }
 
-    fn follow(&mut self) -> Result<(), ClError> {
-        let wanted = self.own.settings(&self.element);
-        self.live.follow(wanted, |refused, in_force| {
-            C::restore(&self.element, refused, in_force);
+    fn follow(&mut self, revision: u64) -> Result<(), ClError> {
+        let (own, element) = (&self.own, &self.element);
+        let wanted = || own.settings(element);
+        self.live.follow(revision, wanted, |refused, in_force| {
+            C::restore(element, refused, in_force);
         })
     }
 
@@ -457,6 +584,19 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
     }
 
     fn end(&mut self) {
+        while let Some(meter) = self.meter.clone().filter(|_| self.kept() > 0) {
+            // The stream has ended, so no frame waits.
+            if let Err(error) = self.judge_kept(&meter) {
+                let element = self.element.obj();
+                let element: &ClBaseFilter = element.upcast_ref();
+                gst::element_warning!(
+                    element,
+                    gst::LibraryError::Failed,
+                    ("nothing was learned from the frames of the training: {error}")
+                );
+                break;
+            }
+        }
         self.own.end(&self.element);
         let inspector = self.element.inspector();
         let learn = lock(&inspector.reporting).learn.usable().clone();
@@ -478,26 +618,24 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             let operator = &mut self.live.in_force()?.operator;
             (self.own).keep(operator, frame_number, frame.subject(), missing)?;
         }
-        self.own.prepare(self.live.in_force()?);
+        self.own.prepare(&self.element, self.live.in_force()?);
+        self.judge_kept(frame.meter())?;
         let Inspected {
             marked,
             listed,
             demands,
             mask,
-        } = self.inspect(frame, frame_number)?;
-        let is_learning = self.limits.missing() > 0;
-        let limits = self.live.in_force()?.operator.limits();
-        for (number, demands) in demands {
-            let learn = self.reporting.learn.usable();
-            if let Some(learned) = self.limits.add(number, &demands, learn, &limits) {
-                // The next frame is judged by the new limits.
-                self.apply(&learned)?;
-            }
+        } = self.inspect(frame)?;
+        if let Some(demands) = demands {
+            self.count(frame_number, &demands)?;
         }
-        let progress = self.limits.progress().filter(|_| is_learning);
+        let progress = self.limits.progress().filter(|_| missing > 0);
+        let progress = progress.map(|[good, wanted]| {
+            let kept = u32::try_from(self.kept()).unwrap_or(u32::MAX);
+            [good.saturating_add(kept).min(wanted), wanted]
+        });
         let in_force = self.live.in_force()?;
-        let reports = self.reporting.reports.usable();
-        let PixelSize(mm_per_pixel) = *self.reporting.mm_per_pixel.usable();
+        let (reports, mm_per_pixel) = (&self.reporting.reports, self.reporting.mm_per_pixel);
         let is_scaled = mm_per_pixel.iter().all(|&mm| mm > 0.0);
         let mean_level = if is_scaled && !listed.defects.is_empty() {
             in_force.operator.mean_level()?
@@ -508,10 +646,25 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         let Basis {
             judged,
             pitches: [pitch_x, pitch_y],
+            lattice,
             alignment,
             ignored,
         } = in_force.operator.basis();
-        let classifier = &self.classifier.in_force()?.operator;
+        let InForce {
+            operator: classifier,
+            number,
+            ..
+        } = self.classifier.in_force()?;
+        let named = [in_force.number, *number];
+        // The names go with the result, and come back.
+        if self.named.take() != Some(named) {
+            self.names = Names {
+                classes: classifier.names(),
+                channels: C::channels(in_force),
+                threshold: C::threshold(in_force),
+            };
+        }
+        let names = std::mem::take(&mut self.names);
         let defects = listed.defects.iter().map(|defect| {
             self.last_id = self.last_id.checked_add(1).unwrap_or(1);
             let class = classifier.class_of(&features(defect), defect.is_missing);
@@ -527,7 +680,8 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             mean_level: mean_level.unwrap_or(0.0),
             pitch_x,
             pitch_y,
-            threshold: C::threshold(in_force),
+            lattice: lattice.map_or_else(Vec::new, |lattice| lattice.vectors().to_vec()),
+            threshold: names.threshold,
             alignment: alignment.map(|found| Alignment {
                 shift_x: found.shift[0],
                 shift_y: found.shift[1],
@@ -540,6 +694,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             }),
             training: self.own.training(),
             learning: progress,
+            blind: None,
             judged_pixels: judged.any,
             judged_x: judged.x,
             judged_y: judged.y,
@@ -549,8 +704,8 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             overflow: listed.overflow,
             mm_per_pixel_x: mm_per_pixel[0],
             mm_per_pixel_y: mm_per_pixel[1],
-            class_names: classifier.names(),
-            channels: C::channels(in_force),
+            class_names: names.classes,
+            channels: names.channels,
             open_area: listed.largest_open,
             mask,
             corrupted: frame.is_corrupted,
@@ -558,7 +713,13 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             ignored: ignored.map(|bitmap| as_buffer(&mut self.ignored, bitmap)),
             verdict: Verdict::None,
         };
-        result.verdict = Verdict::new(&result, classifier.limits());
+        result.verdict = Verdict::new(&result, &classifier.limits);
+        if result.verdict == Verdict::Pass {
+            let sights = in_force.operator.sights(None)?;
+            let is_learning = result.learning.is_some();
+            result.blind = (self.blindness).judge(element, sights, C::Element::CHECK, is_learning);
+            result.verdict = Verdict::new(&result, &classifier.limits);
+        }
         for (name, count) in result.class_counts() {
             element.count_class(name, count);
         }
@@ -591,7 +752,14 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
                 }),
             );
         }
-        Ok(reports.events.then(|| result.to_event()))
+        let event = reports.events.then(|| result.to_event());
+        self.named = Some(named);
+        self.names = Names {
+            classes: result.class_names,
+            channels: result.channels,
+            threshold: result.threshold,
+        };
+        Ok(event)
     }
 }
 
@@ -601,16 +769,6 @@ fn align_step(step: Step) -> AlignStep {
         Step::Shift => AlignStep::Shift,
         Step::Start => AlignStep::Start,
         Step::None => AlignStep::Nothing,
-    }
-}
-
-/// The file of limits of frames with this size and these bits.
-fn saved_of<C: Comparing>(limits: &[Limit], (size, bits): ([usize; 2], u32)) -> saved::Of<'_> {
-    saved::Of {
-        element: C::Element::MESSAGE,
-        size,
-        bits,
-        limits,
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::elements::{
     base_filter::MessageSettings,
-    checked::{Checked, Readable},
+    checked::{CheckedValue, Readable},
     property_table::{Row, properties},
     specs,
     structure::{Structure, structure},
@@ -99,35 +99,35 @@ impl From<Output> for PitchThresholdOutput {
 
 /// Settings of the list, the classes and the reports.
 #[derive(Debug, Clone)]
-pub(super) struct Reporting {
+pub(super) struct ReportSettings {
     pub min_area: u32,
     pub merge_distance: u32,
     pub rules: Rules,
-    pub limits: Checked<ListLimits>,
+    pub limits: CheckedValue<ListLimits>,
     pub output: Output,
-    pub reports: Checked<Reports>,
-    pub mm_per_pixel: Checked<PixelSize>,
-    pub learn: Checked<LearnSettings>,
+    pub reports: CheckedValue<Reports>,
+    pub mm_per_pixel: CheckedValue<PixelSize>,
+    pub learn: CheckedValue<LearnSettings>,
 }
 
-impl Default for Reporting {
+impl Default for ReportSettings {
     fn default() -> Self {
         Self {
             min_area: 1,
             merge_distance: 0,
             rules: Rules::default(),
-            limits: Checked::default(),
+            limits: CheckedValue::default(),
             output: Output::default(),
-            reports: Checked::default(),
-            mm_per_pixel: Checked::default(),
-            learn: Checked::default(),
+            reports: CheckedValue::default(),
+            mm_per_pixel: CheckedValue::default(),
+            learn: CheckedValue::default(),
         }
     }
 }
 
-impl Reporting {
+impl ReportSettings {
     /// The settings of the list.
-    pub fn listing(&self) -> Limits {
+    fn listing(&self) -> Limits {
         let limits = self.limits.usable();
         Limits {
             min_area: self.min_area,
@@ -135,6 +135,17 @@ impl Reporting {
             max_defects: limits.max_defects as usize,
             max_runs: limits.max_runs as usize,
             max_defect_rows: limits.max_defect_rows,
+        }
+    }
+
+    /// The usable values.
+    pub fn usable(&self) -> UsableReportSettings {
+        UsableReportSettings {
+            listing: self.listing(),
+            rules: self.rules.clone(),
+            reports: self.reports.usable().clone(),
+            mm_per_pixel: self.mm_per_pixel.usable().0,
+            learn: self.learn.usable().clone(),
         }
     }
 
@@ -166,6 +177,17 @@ impl Reporting {
         ];
         refusals.into_iter().flatten()
     }
+}
+
+/// The usable values of [`ReportSettings`], for frames.
+#[derive(Debug)]
+pub(super) struct UsableReportSettings {
+    pub listing: Limits,
+    pub rules: Rules,
+    pub reports: Reports,
+    /// Size of a pixel along x and along y, mm; 0: unknown.
+    pub mm_per_pixel: [f64; 2],
+    pub learn: LearnSettings,
 }
 
 /// Limits of the list of defects.
@@ -258,8 +280,8 @@ impl Readable for PixelSize {
     }
 }
 
-pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
-    let mut rows = properties!(Reporting {
+pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<ReportSettings>> {
+    let mut rows = properties!(ReportSettings {
         uint(
             "min-area", "Minimum area",
             "Minimum marked pixels of a listed defect; mask and defect-pixels include smaller ones",
@@ -287,7 +309,7 @@ pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
     rows.extend(
         classify::rows()
             .into_iter()
-            .map(|row| row.within(|reporting: &mut Reporting| &mut reporting.rules)),
+            .map(|row| row.within(|reporting: &mut ReportSettings| &mut reporting.rules)),
     );
     rows.push(Row::new(
         specs::choice_at_start(
@@ -296,7 +318,7 @@ pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
             "What the element outputs",
             O::from(Output::default()),
         ),
-        |reporting: &mut Reporting| O::from(reporting.output).to_send_value(),
+        |reporting: &mut ReportSettings| O::from(reporting.output).to_send_value(),
         |reporting, value| {
             let choice = value.get::<O>().map_err(|error| error.to_string())?;
             reporting.output = choice.into();

@@ -2,9 +2,14 @@
 
 use std::path::Path;
 
+use gst::{prelude::*, subclass::prelude::*};
+
+use super::{Comparing, InspectorImpl, InspectorStream, learn::NewLimits};
+use crate::elements::{lock, saver::Saving};
+use clinspect_core::ClError;
 use clinspect_core::learning::{Demand, Good, Learner, MOST, UNITS};
 use clinspect_models::{ArrayRef, ModelError, ModelFile};
-use clinspect_operators::Limit;
+use clinspect_operators::{Inspection, Limit};
 
 /// The name of the element, and those of the limits with semicolons between them: code points.
 const ELEMENT: &str = "element";
@@ -40,6 +45,79 @@ pub(super) struct Of<'a> {
     pub size: [usize; 2],
     pub bits: u32,
     pub limits: &'a [Limit],
+}
+
+/// The file of limits of frames with this size and these bits.
+fn saved_of<C: Comparing>(limits: &[Limit], (size, bits): ([usize; 2], u32)) -> Of<'_> {
+    Of {
+        element: C::Element::MESSAGE,
+        size,
+        bits,
+        limits,
+    }
+}
+
+impl<C: Comparing> InspectorStream<C> {
+    /// Reads the learned limits, if there is a file of them. Returns whether there is a file, usable or not.
+    pub(super) fn read_limits(&mut self) -> Result<bool, ClError> {
+        let learn = lock(&self.element.inspector().reporting)
+            .learn
+            .usable()
+            .clone();
+        if !learn.has_location() {
+            return Ok(false);
+        }
+        self.saver.wait();
+        let limits = self.live.in_force()?.operator.limits();
+        match saved_of::<C>(&limits, self.frames).read(learn.location()) {
+            Ok(None) => Ok(false),
+            Ok(Some(Saved {
+                limits: values,
+                learner,
+            })) => {
+                self.limits.restore(learner);
+                let values = limits.iter().copied().zip(values);
+                self.set_limits(&values.collect::<Vec<_>>());
+                let wanted = self.own.settings(&self.element);
+                self.live.switch(wanted, |refused, in_force| {
+                    C::restore(&self.element, refused, in_force);
+                })?;
+                Ok(true)
+            }
+            Err(why) => {
+                let element = self.element.obj();
+                gst::element_warning!(
+                    element,
+                    gst::ResourceError::Read,
+                    ("{}", why),
+                    ["the limits are those of the properties"]
+                );
+                Ok(true)
+            }
+        }
+    }
+
+    /// Writes the learned limits, if a file is named.
+    pub(super) fn save_limits(&mut self, learned: &NewLimits) -> Result<(), ClError> {
+        let learn = &self.reporting.learn;
+        let Some(learner) = self.limits.learner().filter(|_| learn.has_location()) else {
+            return Ok(());
+        };
+        let saved = Saved {
+            limits: learned.values().map(|(_, value)| value).collect(),
+            learner: learner.clone(),
+        };
+        let limits = self.live.in_force()?.operator.limits();
+        let frames = self.frames;
+        let saving = Saving {
+            path: learn.location().into(),
+            subject: "the set of learned limits",
+            message: format!("{}-limits-saved", C::Element::MESSAGE),
+            write: move |path: &Path| saved_of::<C>(&limits, frames).write(path, &saved),
+        };
+        self.saver.save(self.element.obj().upcast_ref(), saving);
+        Ok(())
+    }
 }
 
 impl Of<'_> {

@@ -9,29 +9,29 @@ use gst::{
 };
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
-use super::{
-    properties::{Plan, Settings, rows},
-    steady::Steady,
-};
+use super::properties::{Plan, Settings, rows};
 use crate::elements::{
     base_filter::{
-        self, ClBaseFilter, ClBaseFilterImpl, FrameStream, InForce, Learning, Live, Negotiated,
-        Target, View, put_back,
+        self, ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, FrameStream, InForce, Learning,
+        Live, Negotiated, Target, View, put_back,
     },
     debug_category,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream, colour,
-        pitches::{Change, Estimated, Estimation, Probed, post_changes},
-        presence::{self, Learned, Presence},
+        pattern::{
+            self, Change, Estimated, Estimation, Learned, Presence, TurnCheck, post_changes,
+        },
     },
     last_report::LastReport,
     lock,
     property_table::{PropertyTable, property_methods},
 };
-use clinspect_core::{ClError, pitch::Axis};
-use clinspect_operators::{
-    Components, Contrast, Inspection, Limit, PitchThreshold, PitchThresholdSettings,
-};
+use clinspect_core::ClError;
+use clinspect_operators::{Components, Contrast, Limit, PitchThreshold, PitchThresholdSettings};
+
+/// Frames with the same plan before kernels are compiled for it: a change of settings must not wait for the
+/// compiler, and a slider makes many.
+const STEADY_FRAMES: u64 = 30;
 
 /// Instance of `clpitchthreshold`.
 #[derive(Default)]
@@ -46,22 +46,27 @@ pub struct ClPitchThreshold {
 #[derive(Default)]
 pub struct State {
     estimation: Estimation,
-    steady: Steady,
+    turn_check: TurnCheck,
+    steady: PlanAge,
     learned: Learned,
-    /// Axes and multiples of the comparisons that judge few pixels.
-    weak: LastReport<Vec<(Axis, u32)>>,
+    /// Vectors and multiples of the comparisons that judge few pixels, of the operator with this number.
+    weak: LastReport<Vec<(usize, u32)>>,
+    examined: u64,
 }
 
-/// What an operator is built from.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Wanted {
-    plan: Plan,
-    /// The plan will stay as it is for long, so kernels are compiled for it alone.
+/// For how long the plan has been the same.
+#[derive(Default)]
+struct PlanAge {
+    plan: Option<Plan>,
+    /// Number of the operator that was counted last.
+    operator: u64,
+    frames: u64,
+    /// The plan has been in use for long enough, and its pitches will hardly change.
     is_steady: bool,
 }
 
 /// Compares frames, and copies the lines from which the pitches are estimated.
-type Operator = Probed<Components<PitchThreshold>>;
+type Operator = Components<PitchThreshold>;
 
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clpitchthreshold", "OpenCL pitch comparison"));
@@ -70,42 +75,51 @@ impl ClPitchThreshold {
     /// Warns once of comparisons that can judge less than half of the regions' pixels.
     fn warn_weak(
         &self,
-        in_force: &InForce<Wanted, Operator>,
-        last: &mut LastReport<Vec<(Axis, u32)>>,
+        in_force: &InForce<Plan, Operator>,
+        last: &mut LastReport<Vec<(usize, u32)>>,
     ) {
-        let InForce { operator, settings } = in_force;
+        let InForce {
+            operator, settings, ..
+        } = in_force;
         let Some(first) = operator.all().first() else {
             return;
         };
         let weak = first.weak_comparisons();
-        let names: Vec<(Axis, u32)> = weak.iter().map(|c| (c.axis, c.multiple)).collect();
-        if !last.is_new(names) {
+        // Estimated vectors differ a little from frame to frame.
+        let names = weak.iter().map(|c| (c.vector, c.multiple));
+        if !last.is_new(names.collect()) {
             return;
         }
         let [x, y] = operator.pitches();
-        let is_alone = settings.plan.properties.multiples.usable().len() == 1;
+        let is_alone = settings.properties.multiples.usable().len() == 1;
         for weak in weak {
             let advice = if is_alone {
                 String::new()
             } else {
                 format!(", or set multiples without {}", weak.multiple)
             };
-            let (name, pitch) = match weak.axis {
-                Axis::X => ("pitch-x", x),
-                Axis::Y => ("pitch-y", y),
+            let [columns, rows] = weak.distance.margins();
+            // An estimated pitch has many digits.
+            let short = |pitch: f64| (1000.0 * pitch).round() / 1000.0;
+            let (of, away) = match (first.lattice(), weak.vector) {
+                (Some(lattice), number) => {
+                    let v = lattice.vectors().get(number).copied().unwrap_or_default();
+                    let of = format!("the vector ({}, {}) of lattice", short(v[0]), short(v[1]));
+                    (of, format!("{columns} columns and {rows} rows"))
+                }
+                (None, 0) => (format!("pitch-x={}", short(x)), format!("{columns} pixels")),
+                (None, _) => (format!("pitch-y={}", short(y)), format!("{rows} pixels")),
             };
             gst::element_imp_warning!(
                 self,
                 gst::StreamError::Format,
                 (
-                    "multiple {} of {}={} compares less than half of the pixels to be judged, \
-                     because their neighbours {} pixels away lie outside the frame; use larger \
+                    "multiple {} of {} compares less than half of the pixels to be judged, \
+                     because their neighbours {} away lie outside the frame; use larger \
                      frames{}",
                     weak.multiple,
-                    name,
-                    // An estimated pitch has many digits.
-                    (1000.0 * pitch).round() / 1000.0,
-                    weak.margin(),
+                    of,
+                    away,
                     advice
                 )
             );
@@ -117,7 +131,9 @@ static PROPERTIES: LazyLock<PropertyTable<ClPitchThreshold>> = LazyLock::new(|| 
     let table = inspector::with_properties(PropertyTable::<ClPitchThreshold>::new(&CAT));
     base_filter::with_line_scan(table)
         .with(|this| &this.settings, rows())
-        .with_read_only(Estimated::spec(), |this| this.estimated.get().to_value())
+        .with_read_only(Estimated::spec(true), |this| {
+            this.estimated.get(true).to_value()
+        })
 });
 
 #[glib::object_subclass]
@@ -133,7 +149,7 @@ impl ObjectImpl for ClPitchThreshold {
     fn signals() -> &'static [glib::subclass::Signal] {
         static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
             let [learn, forget] = inspector::learn_signals::<ClPitchThreshold>();
-            let take_contrast = presence::signal(|this: &ClPitchThreshold| &this.presence);
+            let take_contrast = pattern::contrast_signal(|this: &ClPitchThreshold| &this.presence);
             vec![take_contrast, learn, forget]
         });
         SIGNALS.as_ref()
@@ -176,7 +192,7 @@ impl ClBaseFilterImpl for ClPitchThreshold {
         let settings = lock(&self.settings).clone();
         inspector::check_regions(&settings.rois)?;
         let pitches = settings.pitches([None; 2]);
-        settings.comparison(pitches)?.check()
+        settings.comparison(pitches, None)?.check()
     }
 
     fn open(&self) -> Box<dyn FrameStream> {
@@ -194,6 +210,8 @@ impl ClBaseFilterImpl for ClPitchThreshold {
 
 impl InspectorImpl for ClPitchThreshold {
     const MESSAGE: &'static str = "clpitchthreshold";
+    const CHECK: &'static str =
+        "check pitch, light and focus, or inspect a natural texture with cltexture";
     type Output = inspector::PitchThresholdOutput;
 
     fn inspector(&self) -> &Inspector {
@@ -216,92 +234,118 @@ impl InspectorImpl for ClPitchThreshold {
 }
 
 impl State {
-    /// Looks for the pitches in a frame, and applies those that are new.
+    /// Looks for the pitches and the lattice in a frame, and applies those that are new.
     fn estimate(
         &mut self,
         element: &ClPitchThreshold,
-        live: &mut Live<Wanted, Operator>,
+        live: &mut Live<Plan, Operator>,
         view: &View,
     ) -> Result<(), ClError> {
-        let InForce { operator, settings } = live.in_force()?;
-        let properties = &settings.plan.properties;
-        if self.estimation.follow(properties.estimates()) {
-            let known = self.estimation.pitches();
-            element
-                .estimated
-                .set_pitches(element.obj().upcast_ref(), known);
+        let object = element.obj();
+        let object: &ClBaseFilter = object.upcast_ref();
+        let InForce {
+            operator, settings, ..
+        } = live.in_force()?;
+        let properties = &settings.properties;
+        let (wanted, wants_lattice) = (properties.estimates(), properties.estimates_lattice());
+        if self.estimation.follow(wanted, wants_lattice) {
+            element.estimated.set(object, &self.estimation);
         }
-        if !self.estimation.is_due(view) {
-            return Ok(());
+        let may_be_turned = properties.may_be_turned();
+        let due = self.estimation.is_due(view);
+        if due.pitches || due.lattice {
+            let before = self.estimation.vectors_of_frame();
+            let due = (due, [true; 2]);
+            let changes = self.estimation.update(operator, due, view)?;
+            let is_told = changes.contains(&Change::Pitch);
+            if is_told || self.estimation.vectors_of_frame() != before {
+                self.apply_estimates(element, live, is_told)?;
+            }
+            let in_use = &live.in_force()?.settings;
+            let is_alone = in_use.pitches == [0.0; 2] && in_use.lattice.is_none();
+            post_changes(object, &changes, is_alone);
         }
-        let changes = self.estimation.update(operator, [true; 2], view)?;
-        if changes.contains(&Change::Pitch) {
-            self.apply_estimates(element, live)?;
+        if may_be_turned {
+            let operator = &mut live.in_force()?.operator;
+            let pitches = operator.pitches();
+            (self.turn_check).update(object, operator, pitches, view)?;
         }
-        let is_alone = live.in_force()?.settings.plan.pitches == [0.0; 2];
-        post_changes(element.obj().upcast_ref(), &changes, is_alone);
         Ok(())
     }
 
+    /// Compares at the estimates from now on; `is_told`: as a message says.
     fn apply_estimates(
         &mut self,
         element: &ClPitchThreshold,
-        live: &mut Live<Wanted, Operator>,
+        live: &mut Live<Plan, Operator>,
+        is_told: bool,
     ) -> Result<(), ClError> {
+        let object = element.obj();
+        let object: &ClBaseFilter = object.upcast_ref();
         let known = self.estimation.pitches();
-        element
-            .estimated
-            .set_pitches(element.obj().upcast_ref(), known);
-        gst::info!(CAT, imp = element, "estimated pitches {known:?}");
-        let InForce { operator, settings } = live.in_force()?;
-        let wanted = Wanted {
-            plan: Plan {
-                pitches: settings.plan.properties.pitches(known),
-                ..settings.plan.clone()
-            },
-            // The pitch may still change.
-            is_steady: false,
-        };
-        // The properties were accepted; only the estimated pitches may not fit the frame.
-        let keep = |_: &Wanted, _: &Wanted| {};
-        if operator.pitches() == [0.0; 2] {
-            // Without a pitch this frame could not be judged, so wait for the operator.
-            live.switch(wanted, keep)?;
-        } else {
-            live.follow(wanted, keep)?;
+        let lattice = self.estimation.vectors_of_frame();
+        if is_told {
+            element.estimated.set(object, &self.estimation);
+            gst::info!(
+                CAT,
+                imp = element,
+                "estimated pitches {known:?}, {lattice:?}"
+            );
         }
-        (element.estimated).post(element.obj().upcast_ref(), ClPitchThreshold::MESSAGE);
+        let InForce {
+            operator, settings, ..
+        } = live.in_force()?;
+        let plan = Plan {
+            pitches: settings.properties.pitches(known),
+            lattice,
+            // The estimates may still change.
+            is_steady: false,
+            ..settings.clone()
+        };
+        // The properties were accepted; only the estimates may not fit the frame.
+        let keep = |_: &Plan, _: &Plan| {};
+        let is_turning = lattice.is_some() != settings.lattice.is_some();
+        if operator.pitches() == [0.0; 2] || is_turning {
+            // At the pitches in use this frame could not be judged, so wait for the operator.
+            live.switch(plan, keep)?;
+        } else {
+            live.apply(plan, keep)?;
+        }
+        if is_told {
+            (element.estimated).post(object, ClPitchThreshold::MESSAGE, true);
+        }
         Ok(())
     }
 }
 
 impl Comparing for State {
     type Element = ClPitchThreshold;
-    type Settings = Wanted;
+    type Settings = Plan;
     type Operator = Operator;
 
-    fn settings(&self, element: &ClPitchThreshold) -> Wanted {
+    fn settings(&self, element: &ClPitchThreshold) -> Plan {
         let properties = lock(&element.settings).clone();
         let plan = Plan {
             pitches: properties.pitches(self.estimation.pitches()),
+            lattice: (self.estimation.vectors_of_frame())
+                .filter(|_| properties.estimates_lattice()),
             ignore: element.inspector.ignore(),
             properties,
+            is_steady: false,
         };
-        Wanted {
-            is_steady: !self.estimation.may_move() && self.steady.holds(&plan),
-            plan,
+        Plan {
+            is_steady: self.steady.holds(&plan),
+            ..plan
         }
     }
 
-    fn restore(element: &ClPitchThreshold, refused: &Wanted, in_force: &Wanted) {
-        let (refused, in_force) = (&refused.plan, &in_force.plan);
+    fn restore(element: &ClPitchThreshold, refused: &Plan, in_force: &Plan) {
         element.inspector.restore(&refused.ignore, &in_force.ignore);
         let now = &mut *lock(&element.settings);
         put_back(now, &refused.properties, &in_force.properties);
     }
 
-    fn build(target: &Target, wanted: &Wanted) -> Result<Operator, ClError> {
-        let Wanted { plan, is_steady } = wanted;
+    fn build(target: &Target, plan: &Plan) -> Result<Operator, ClError> {
         let properties = &plan.properties;
         let layout = &target.layout;
         let frame_height = (!target.line_scan).then_some(layout.height);
@@ -314,17 +358,22 @@ impl Comparing for State {
                 ignored: ignored.clone(),
                 line_scan: target.line_scan,
                 image: target.images,
-                is_steady: *is_steady,
+                is_steady: plan.is_steady,
                 bit_depth: target.bit_depth(properties.bit_depth),
                 ..properties
                     .of_component(component)?
-                    .comparison(plan.pitches)?
+                    .comparison(plan.pitches, plan.lattice)?
             };
             let comparison = PitchThreshold::new(&target.context, layout, &settings)?;
             trial.pitch_threshold(layout, &settings)?;
             Ok(comparison)
         })?;
-        Probed::new(comparison, target, properties.estimates())
+        let comparison = comparison.with_probes(properties.estimates())?;
+        if properties.estimates_lattice() || properties.may_be_turned() {
+            comparison.with_middle()
+        } else {
+            Ok(comparison)
+        }
     }
 
     fn negotiate(&mut self, element: &ClPitchThreshold, _caps: &Negotiated) {
@@ -332,31 +381,33 @@ impl Comparing for State {
         let object = element.obj();
         let estimated = &element.estimated;
         (element.presence).forget(object.upcast_ref(), estimated, &mut self.learned);
-        element
-            .estimated
-            .set_pitches(element.obj().upcast_ref(), [None; 2]);
+        estimated.set(object.upcast_ref(), &self.estimation);
     }
 
     fn learn(
         &mut self,
         element: &ClPitchThreshold,
-        live: &mut Live<Wanted, Operator>,
+        live: &mut Live<Plan, Operator>,
         view: &View,
     ) -> Result<(), ClError> {
         self.estimate(element, live, view)?;
         let in_force = live.in_force()?;
-        element.warn_weak(in_force, &mut self.weak);
-        let InForce { operator, settings } = in_force;
-        let properties = &settings.plan.properties;
+        if std::mem::replace(&mut self.examined, in_force.number) != in_force.number {
+            element.warn_weak(in_force, &mut self.weak);
+        }
+        let InForce {
+            operator, settings, ..
+        } = in_force;
+        let properties = &settings.properties;
         let learned = &mut self.learned;
         let object = element.obj();
         let wanted = (properties.contrast(), properties.estimates());
         let of = (object.upcast_ref(), &element.estimated);
-        (element.presence).update(of, wanted, &mut operator.comparison, learned, view)
+        (element.presence).update(of, wanted, operator, learned, view)
     }
 
-    fn learning(&self, in_force: &InForce<Wanted, Operator>) -> Learning {
-        let properties = &in_force.settings.plan.properties;
+    fn learning(&self, in_force: &InForce<Plan, Operator>) -> Learning {
+        let properties = &in_force.settings.properties;
         let estimates = properties.estimates();
         let learns_contrast = properties.contrast() == Contrast::Unknown;
         if estimates == [false; 2] && !learns_contrast {
@@ -370,47 +421,119 @@ impl Comparing for State {
         }
     }
 
-    fn prepare(&mut self, in_force: &mut InForce<Wanted, Operator>) {
-        let InForce { operator, settings } = in_force;
-        self.steady.count(&settings.plan);
+    fn prepare(&mut self, element: &ClPitchThreshold, in_force: &mut InForce<Plan, Operator>) {
+        if self.steady.count(in_force, self.estimation.may_move()) {
+            element.obj().revise();
+        }
+        let InForce {
+            operator, settings, ..
+        } = in_force;
         // A web learns from time to time only, and the comparison may have been built since then.
-        if settings.plan.properties.contrast() == Contrast::Unknown {
+        if settings.properties.contrast() == Contrast::Unknown {
             let operators = operator.all().len();
             let minimum = self.learned.minimum(operator.pitches(), operators);
             operator.set_minimum(minimum);
         }
     }
 
-    fn counted_under(wanted: &Wanted) -> Wanted {
-        let mut counted = wanted.clone();
-        counted.plan.properties.forget_limits();
+    fn counted_under(plan: &Plan) -> Plan {
+        let mut counted = plan.clone();
+        counted.properties.forget_limits();
+        // Pieces that lie otherwise are judged by one limit.
+        counted.lattice = None;
         // All kernels count the same.
         counted.is_steady = false;
         counted
     }
 
-    fn contrast(&self, in_force: &InForce<Wanted, Operator>) -> Option<f64> {
-        let contrast = (self.learned).contrast_of(in_force.operator.pitches())?;
-        let highest = in_force.operator.limits().first()?.most;
-        Some(contrast * (highest + 1.0) / 256.0)
-    }
-
-    fn channels(in_force: &InForce<Wanted, Operator>) -> Vec<String> {
+    fn channels(in_force: &InForce<Plan, Operator>) -> Vec<String> {
         colour::channels(&in_force.operator, &[])
     }
 
-    fn threshold(InForce { operator, settings }: &InForce<Wanted, Operator>) -> f64 {
-        let properties = &settings.plan.properties;
-        properties.colour.shared(operator, properties.threshold)
+    fn threshold(in_force: &InForce<Plan, Operator>) -> f64 {
+        let properties = &in_force.settings.properties;
+        let colour = &properties.colour;
+        colour.shared(&in_force.operator, properties.threshold)
     }
 
-    fn difference_gain(wanted: &Wanted) -> f64 {
-        wanted.plan.properties.difference_gain
+    fn difference_gain(plan: &Plan) -> f64 {
+        plan.properties.difference_gain
     }
 
-    fn in_words(in_force: &InForce<Wanted, Operator>) -> String {
-        let properties = &in_force.settings.plan.properties;
+    fn in_words(in_force: &InForce<Plan, Operator>) -> String {
+        let properties = &in_force.settings.properties;
         let operators = in_force.operator.all().iter();
         properties.in_words(operators.map(PitchThreshold::contrast))
+    }
+}
+
+impl PlanAge {
+    /// Counts a frame; `may_move`: a pitch may soon change. Returns whether the plan became steady, or stopped being so.
+    fn count<O>(&mut self, in_force: &InForce<Plan, O>, may_move: bool) -> bool {
+        self.frames += 1;
+        if std::mem::replace(&mut self.operator, in_force.number) != in_force.number {
+            let plan = Plan {
+                is_steady: false,
+                ..in_force.settings.clone()
+            };
+            if self.plan.as_ref() != Some(&plan) {
+                self.plan = Some(plan);
+                self.frames = 0;
+            }
+        }
+        let is_steady = !may_move && self.frames >= STEADY_FRAMES;
+        std::mem::replace(&mut self.is_steady, is_steady) != is_steady
+    }
+
+    /// Whether this plan is the one that is steady.
+    fn holds(&self, plan: &Plan) -> bool {
+        self.is_steady && self.plan.as_ref() == Some(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elements::inspector::Ignore;
+
+    #[test]
+    fn settings_are_steady_after_thirty_frames_without_a_change() {
+        let plan = |threshold| Plan {
+            properties: Settings {
+                threshold,
+                ..Settings::default()
+            },
+            pitches: [0.0; 2],
+            lattice: None,
+            ignore: Ignore::default(),
+            is_steady: false,
+        };
+        let operator = |number, threshold, is_steady| InForce {
+            operator: (),
+            settings: Plan {
+                is_steady,
+                ..plan(threshold)
+            },
+            number,
+        };
+        let first = operator(1, 10.0, false);
+        let mut steady = PlanAge::default();
+        assert!(!steady.holds(&plan(10.0)));
+        for _ in 0..STEADY_FRAMES {
+            assert!(!steady.count(&first, false));
+            assert!(!steady.holds(&plan(10.0)));
+        }
+        assert!(steady.count(&first, false), "the plan became steady");
+        assert!(steady.holds(&plan(10.0)));
+        // Another threshold is not in use yet.
+        assert!(!steady.holds(&plan(11.0)));
+        let compiled = operator(2, 10.0, true);
+        assert!(!steady.count(&compiled, false), "the same plan");
+        assert!(steady.holds(&plan(10.0)));
+        assert!(steady.count(&compiled, true), "a pitch may move");
+        assert!(!steady.holds(&plan(10.0)));
+        assert!(steady.count(&compiled, false), "it has settled");
+        assert!(steady.count(&operator(3, 11.0, false), false));
+        assert!(!steady.holds(&plan(10.0)) && !steady.holds(&plan(11.0)));
     }
 }

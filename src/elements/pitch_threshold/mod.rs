@@ -2,7 +2,6 @@
 
 mod imp;
 mod properties;
-mod steady;
 
 use gst::glib;
 

@@ -3,17 +3,17 @@
 use gst::{glib, prelude::*};
 
 use crate::elements::{
-    checked::Checked,
+    checked::CheckedValue,
     inspector::{
         Ignore,
         colour::{self, ColourSettings},
-        pitches::in_use,
-        presence,
+        pattern::{self, in_use},
     },
     property_table::{Row, properties},
 };
 use clinspect_core::{
     ClError,
+    lattice::Lattice,
     scales::{MAX_SCALES, SCALE_FACTORS},
 };
 use clinspect_operators::{
@@ -36,7 +36,9 @@ pub struct Settings {
     pub pitch_x: f64,
     /// Pitch along y, likewise.
     pub pitch_y: f64,
-    pub multiples: Checked<Vec<u32>>,
+    /// One or two vectors, x and y in px, that take the place of both pitches; empty for the pitches.
+    pub lattice: CheckedValue<Vec<f64>>,
+    pub multiples: CheckedValue<Vec<u32>>,
     pub threshold: f64,
     pub compare: Compare,
     pub match_center: bool,
@@ -46,24 +48,28 @@ pub struct Settings {
     /// Number of coarser levels.
     pub scales: u32,
     /// Thresholds of the levels as parts of the threshold.
-    pub scale_factors: Checked<Vec<f64>>,
+    pub scale_factors: CheckedValue<Vec<f64>>,
     /// Minimum contrast, grey levels of 8 bits; 0 for no search for the pattern, negative for half of
     /// the pattern's own contrast.
     pub min_contrast: f64,
-    pub rois: Checked<Vec<[u32; 4]>>,
+    pub rois: CheckedValue<Vec<[u32; 4]>>,
     pub bit_depth: u32,
     pub difference_gain: f64,
     pub colour: ColourSettings,
 }
 
-/// What an operator is built from, besides the time for which it will be used.
+/// What an operator is built from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub properties: Settings,
     /// Pitches in use along x and y, px: set or estimated; 0 for none.
     pub pitches: [f64; 2],
+    /// The estimated vectors in use, instead of pitches.
+    pub lattice: Option<Lattice>,
     /// Pixels that are not judged.
     pub ignore: Ignore,
+    /// The plan will stay as it is for long, so kernels are compiled for it alone.
+    pub is_steady: bool,
 }
 
 impl Default for Settings {
@@ -71,9 +77,10 @@ impl Default for Settings {
         Self {
             pitch_x: ESTIMATE,
             pitch_y: ESTIMATE,
+            lattice: CheckedValue::default(),
             multiples: vec![1, 4].into(),
             threshold: 12.0,
-            compare: Compare::Minimum,
+            compare: Compare::default(),
             match_center: true,
             polarity: Polarity::default(),
             borders: Borders::default(),
@@ -81,7 +88,7 @@ impl Default for Settings {
             scales: 0,
             scale_factors: SCALE_FACTORS.to_vec().into(),
             min_contrast: AUTOMATIC,
-            rois: Checked::default(),
+            rois: CheckedValue::default(),
             bit_depth: 0,
             difference_gain: 1.0,
             colour: ColourSettings::default(),
@@ -92,7 +99,32 @@ impl Default for Settings {
 impl Settings {
     /// Whether the pitch along x, and along y, is estimated.
     pub fn estimates(&self) -> [bool; 2] {
-        [self.pitch_x < 0.0, self.pitch_y < 0.0]
+        let is_pitch = self.lattice.usable().is_empty();
+        [self.pitch_x, self.pitch_y].map(|pitch| is_pitch && pitch < 0.0)
+    }
+
+    /// Whether the lattice is estimated: both pitches are, and no blocks are compared, which lie along rows and columns.
+    pub fn estimates_lattice(&self) -> bool {
+        self.estimates() == [true; 2] && self.scales == 0
+    }
+
+    /// Whether rows and columns are compared although the pattern may be turned. Without a search for the pattern nothing
+    /// looks at it.
+    pub fn may_be_turned(&self) -> bool {
+        self.lattice.usable().is_empty()
+            && !self.estimates_lattice()
+            && self.contrast() != Contrast::Off
+    }
+
+    /// The vectors that are set, if any.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for numbers that are no lattice.
+    pub fn lattice(&self) -> Result<Option<Lattice>, ClError> {
+        let numbers = self
+            .lattice
+            .check("lattice", |numbers| Ok(numbers.clone()))?;
+        Lattice::of_numbers(&numbers)
     }
 
     /// These settings with the limits of a component.
@@ -125,7 +157,7 @@ impl Settings {
     /// Sets the limits that are learned to the same values.
     pub fn forget_limits(&mut self) {
         self.threshold = 0.0;
-        self.scale_factors = Checked::default();
+        self.scale_factors = CheckedValue::default();
         self.colour.forget_limits();
     }
 
@@ -134,9 +166,13 @@ impl Settings {
         let nick = |value: glib::Value| {
             glib::EnumValue::from_value(&value).map_or("", |(_, choice)| choice.nick())
         };
-        let contrast = presence::in_words(contrast);
+        let contrast = pattern::in_words(contrast);
+        let lattice = match self.lattice.usable() {
+            none if none.is_empty() => String::new(),
+            numbers => format!("lattice={numbers:?} "),
+        };
         format!(
-            "compare={} match-center={} multiples={:?} scales={} scale-factors={:?} polarity={} borders={} \
+            "{lattice}compare={} match-center={} multiples={:?} scales={} scale-factors={:?} polarity={} borders={} \
              min-contrast={contrast} component-limits={:?}",
             nick(self.compare.to_value()),
             self.match_center,
@@ -149,13 +185,14 @@ impl Settings {
         )
     }
 
-    /// The comparison of whole frames at these pitches.
+    /// The comparison of whole frames at these pitches, or along estimated vectors.
     ///
     /// # Errors
     /// [`ClError::Refused`] for an array that is not usable.
     pub fn comparison(
         &self,
         [pitch_x, pitch_y]: [f64; 2],
+        estimated: Option<Lattice>,
     ) -> Result<PitchThresholdSettings, ClError> {
         let [along_x, along_y] = self.estimates();
         Ok(PitchThresholdSettings {
@@ -163,6 +200,7 @@ impl Settings {
             is_steady: false,
             pitch_x,
             pitch_y,
+            lattice: self.lattice()?.or(estimated),
             multiples: self.multiples.check("multiples", |m| Ok(m.clone()))?,
             threshold: self.threshold,
             compare: self.compare,
@@ -193,8 +231,12 @@ impl Settings {
         }
     }
 
-    /// The pitches in use along x and y, px: those set, and the estimated ones where estimates are wanted.
+    /// The pitches in use along x and y, px: those set, and the estimated ones where estimates are wanted; none with a
+    /// lattice.
     pub fn pitches(&self, known: [Option<f64>; 2]) -> [f64; 2] {
+        if !self.lattice.usable().is_empty() {
+            return [0.0; 2];
+        }
         in_use([self.pitch_x, self.pitch_y], known)
     }
 }
@@ -214,6 +256,11 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
              0 = no comparison along columns, -1 = estimate from the frames",
             ESTIMATE..=MAX_PITCH
         ) = pitch_y;
+        reals(
+            "lattice", "Lattice",
+            "Vectors after which the pattern repeats at any angle, <ax, ay, bx, by> in pixels, x to the right and y \
+             down, or one vector <ax, ay>; takes the place of pitch-x and pitch-y; empty = pitch-x and pitch-y"
+        ) = lattice;
         double(
             "threshold", "Threshold",
             "Minimum difference at which a pixel is marked, in grey levels of a sample",

@@ -86,6 +86,26 @@ pub(super) fn read(
     Ok(Some(Models::new(models)))
 }
 
+/// Reads the models of a file, whatever frames they are of; `None` if there is no file yet.
+///
+/// # Errors
+/// See [`read`].
+pub(super) fn read_any(path: &Path) -> Result<Option<Models>, String> {
+    let file = match ModelFile::open(path) {
+        Err(error) if error.is_missing() => return Ok(None),
+        file => file.map_err(text)?,
+    };
+    let name = |are_apart: bool| format!("{MEAN}{}", suffixes(are_apart)[0]);
+    let are_apart = file.has(&name(true));
+    let [height, width] = file.shape::<2>(&name(are_apart)).map_err(text)?;
+    let bits = if file.has(BITS) {
+        file.scalar(BITS).map_err(text)?
+    } else {
+        8
+    };
+    read(path, [width, height], bits, are_apart)
+}
+
 /// Writes the models.
 ///
 /// # Errors

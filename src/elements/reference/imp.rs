@@ -6,6 +6,7 @@ use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
+    file,
     properties::{Files, InUse, Plan, ReferenceOutput, Settings, file_rows, rows},
     training::{self, Requests, Trained},
 };
@@ -15,15 +16,17 @@ use crate::elements::{
         put_back,
     },
     debug_category,
-    inspector::{self, Comparing, Inspector, InspectorImpl, InspectorStream, Kept, colour},
+    inspector::{
+        self, Comparing, Inspector, InspectorImpl, InspectorStream, TrainingFrame, colour,
+    },
     lock,
     property_table::{PropertyTable, property_methods},
     text::Location,
 };
-use clinspect_core::ClError;
+use clinspect_core::{ClError, region::user_region, sight::Sight};
 use clinspect_opencl::Meter;
 use clinspect_operators::{
-    Align, Components, Limit, Models, Reference, ReferenceSettings, Subject, check_opening,
+    Component, Components, Limit, Models, Reference, ReferenceSettings, Subject, check_opening,
     check_threshold, largest_depth, learns_factor,
 };
 
@@ -37,7 +40,7 @@ pub struct ClReference {
 }
 
 /// Compares frames with the models.
-pub(super) type Operator = Box<Components<Reference>>;
+pub(super) type Operator = Components<Reference>;
 
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clreference", "OpenCL comparison with a trained picture"));
@@ -123,6 +126,7 @@ impl ClBaseFilterImpl for ClReference {
 
 impl InspectorImpl for ClReference {
     const MESSAGE: &'static str = "clreference";
+    const CHECK: &'static str = "check that the good frames of the training lie alike and match";
     type Output = ReferenceOutput;
 
     fn inspector(&self) -> &Inspector {
@@ -170,24 +174,10 @@ impl Comparing for Trained {
         let trial = colour::trial(target)?;
         let models = plan.model.0.as_ref();
         let of_component = |settings: &Settings, component| ReferenceSettings {
-            model: models.and_then(|models| models.of(component)).cloned(),
-            threshold: settings.threshold,
-            deviation_factor: settings.deviation_factor,
-            edge_tolerance: settings.edge_tolerance,
-            opening: settings.opening,
-            polarity: settings.polarity,
-            align: match component {
-                // All components lie where the luma was found.
-                Some(_) => Align::None,
-                None => settings.align,
-            },
-            search_range: settings.search_range,
-            match_score: settings.match_score,
-            normalize: settings.normalize,
-            train_frames: settings.train_frames,
             rois: rois.clone(),
             ignored: ignored.clone(),
             bit_depth: target.bit_depth(settings.bit_depth),
+            ..settings.comparison(component, models)
         };
         let operator = settings.colour.build(target, |layout, component| {
             let settings = of_component(&settings.of_component(component)?, component);
@@ -196,8 +186,7 @@ impl Comparing for Trained {
             Ok(reference)
         })?;
         let alignment = of_component(settings, None);
-        let operator = operator.with_alignment(layout, &alignment, models)?;
-        Ok(Box::new(operator))
+        operator.with_alignment(layout, &alignment, models)
     }
 
     fn negotiate(&mut self, element: &ClReference, caps: &Negotiated) {
@@ -211,7 +200,9 @@ impl Comparing for Trained {
         live: &mut Live<Plan, Operator>,
         view: &View,
     ) -> Result<(), ClError> {
-        let InForce { operator, settings } = live.in_force()?;
+        let InForce {
+            operator, settings, ..
+        } = live.in_force()?;
         self.set_components(&element.obj(), &settings.properties.colour);
         self.train(
             &element.obj(),
@@ -225,7 +216,7 @@ impl Comparing for Trained {
         self.leave_frame_out();
     }
 
-    fn prepare(&mut self, in_force: &mut InForce<Plan, Operator>) {
+    fn prepare(&mut self, _: &ClReference, in_force: &mut InForce<Plan, Operator>) {
         in_force.operator.set_blind(self.is_training());
     }
 
@@ -243,11 +234,19 @@ impl Comparing for Trained {
         self.keep_frame(operator, frame_number, subject, most)
     }
 
+    fn kept(&self) -> usize {
+        self.kept_frames()
+    }
+
+    fn forget_kept(&mut self) {
+        self.forget_kept_frames();
+    }
+
     fn next_kept(
         &mut self,
         operator: &Operator,
         meter: &Arc<Meter>,
-    ) -> Result<Option<Kept<Operator>>, ClError> {
+    ) -> Result<Option<TrainingFrame<Operator>>, ClError> {
         self.next_kept_frame(operator, meter)
     }
 
@@ -273,9 +272,10 @@ impl Comparing for Trained {
         colour::channels(&in_force.operator, &[])
     }
 
-    fn threshold(InForce { operator, settings }: &InForce<Plan, Operator>) -> f64 {
-        let properties = &settings.properties;
-        properties.colour.shared(operator, properties.threshold)
+    fn threshold(in_force: &InForce<Plan, Operator>) -> f64 {
+        let properties = &in_force.settings.properties;
+        let colour = &properties.colour;
+        colour.shared(&in_force.operator, properties.threshold)
     }
 
     fn difference_gain(plan: &Plan) -> f64 {
@@ -284,6 +284,51 @@ impl Comparing for Trained {
 
     fn in_words(in_force: &InForce<Plan, Operator>) -> String {
         in_force.settings.properties.in_words()
+    }
+}
+
+impl ClReference {
+    /// Whether the limits see a defect of the model in the file, before frames flow. Without a file that can be read, or with a
+    /// file of learned limits, nothing is known.
+    ///
+    /// # Errors
+    /// A sentence that begins with the limit.
+    pub fn check_sight(&self) -> Result<(), String> {
+        let settings = lock(&self.settings).clone();
+        let Location(location) = lock(&self.files).location.clone();
+        if self.inspector.learns_into_file() {
+            return Ok(());
+        }
+        let Ok(Some(models)) = file::read_any(&location) else {
+            return Ok(());
+        };
+        let are_apart = models.all().len() > 1;
+        let components = Component::ALL.map(Some);
+        let components = if are_apart { &components[..] } else { &[None] };
+        let sights = components.iter().filter_map(|&component| {
+            let [width, height] = models.of(component)?.size();
+            let rois = settings.rois.usable().iter();
+            let comparison = ReferenceSettings {
+                rois: rois
+                    .map(|&roi| user_region(roi, width, height).ok())
+                    .collect::<Option<_>>()?,
+                ignored: (self.inspector.ignore().pixels(width, Some(height))).ok()?,
+                ..settings
+                    .of_component(component)
+                    .ok()?
+                    .comparison(component, Some(&models))
+            };
+            let bits = models.of(component)?.bits();
+            let depth = match settings.bit_depth {
+                0 => bits,
+                depth => depth.min(bits),
+            };
+            comparison.sight(depth)
+        });
+        match Sight::best(sights).filter(Sight::is_blind) {
+            Some(sight) => Err(inspector::why_unseen(sight)),
+            None => Ok(()),
+        }
     }
 }
 

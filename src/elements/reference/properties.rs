@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gst::{glib, prelude::*};
 
 use crate::elements::{
-    checked::Checked,
+    checked::CheckedValue,
     inspector::{
         DrawnPicture, Ignore, Output, OutputChoice,
         colour::{self, ColourSettings},
@@ -14,7 +14,9 @@ use crate::elements::{
     text::Location,
 };
 use clinspect_core::{ClError, reference::MOST_FRAMES};
-use clinspect_operators::{Align, Component, Limit, Models, NormalizeBy, Polarity};
+use clinspect_operators::{
+    Align, Component, Limit, Models, NormalizeBy, Polarity, ReferenceSettings,
+};
 
 const MAX_THRESHOLD: f64 = 65_535.0;
 const MAX_FACTOR: f64 = 1000.0;
@@ -109,7 +111,7 @@ pub struct Settings {
     pub normalize: NormalizeBy,
     pub train_frames: u32,
     pub difference_gain: f64,
-    pub rois: Checked<Vec<[u32; 4]>>,
+    pub rois: CheckedValue<Vec<[u32; 4]>>,
     pub bit_depth: u32,
     pub colour: ColourSettings,
 }
@@ -138,7 +140,7 @@ impl Default for Settings {
             normalize: NormalizeBy::default(),
             train_frames: 0,
             difference_gain: 1.0,
-            rois: Checked::default(),
+            rois: CheckedValue::default(),
             bit_depth: 0,
             colour: ColourSettings::default(),
         }
@@ -168,6 +170,34 @@ impl Settings {
             (own.deviation_factor, own.threshold) = (factor, threshold);
         }
         Ok(own)
+    }
+
+    /// The comparison of a component of whole frames with its model.
+    pub fn comparison(
+        &self,
+        component: Option<Component>,
+        models: Option<&Models>,
+    ) -> ReferenceSettings {
+        ReferenceSettings {
+            model: models.and_then(|models| models.of(component)).cloned(),
+            threshold: self.threshold,
+            deviation_factor: self.deviation_factor,
+            edge_tolerance: self.edge_tolerance,
+            opening: self.opening,
+            polarity: self.polarity,
+            align: match component {
+                // All components lie where the luma was found.
+                Some(_) => Align::None,
+                None => self.align,
+            },
+            search_range: self.search_range,
+            match_score: self.match_score,
+            normalize: self.normalize,
+            train_frames: self.train_frames,
+            rois: Vec::new(),
+            ignored: None,
+            bit_depth: self.bit_depth,
+        }
     }
 
     /// Takes learned limits of components; those that were not learned are the components' own before, or the shared ones.

@@ -13,7 +13,7 @@ use gst::{glib::subclass::Signal, prelude::Cast, subclass::prelude::ObjectSubcla
 use super::{ClReference, file, imp::Operator};
 use crate::elements::{
     base_filter::{ClBaseFilterExt, View},
-    inspector::{Kept, colour::ColourSettings},
+    inspector::{TrainingFrame, colour::ColourSettings},
     last_report::LastReport,
     saver::{Saver, Saving},
 };
@@ -126,6 +126,7 @@ impl Trained {
         if before.as_ref() == Some(layout) && were_apart == are_apart {
             return;
         }
+        element.revise();
         self.is_refused = false;
         self.kept.clear();
         let (width, height) = (layout.width, layout.height);
@@ -137,7 +138,7 @@ impl Trained {
                 (
                     "the training ended after {} of {} frames, because frames changed from {}x{} to {}x{}, or to \
                      another format or other components; emit train again",
-                    training.frames(),
+                    training.seen(),
                     training.wanted(),
                     w,
                     h,
@@ -219,36 +220,101 @@ impl Trained {
         self.trained_on = Some([training.frames(), training.wanted()]);
         match progress {
             Ok(Progress::Added) => {}
-            Ok(Progress::Unmatched) => {
-                if self.unmatched.is_new(()) {
+            Ok(Progress::Unmatched) => self.warn_left_out(
+                element,
+                "does not match the first one. Check that all frames show a good part, raise search-range, or lower \
+                 match-score",
+            ),
+            Ok(Progress::Flat(why)) => self.warn_left_out(element, &why),
+            Err(error) => return self.give_up(element, error),
+        }
+        match &self.training {
+            Some(training) if training.seen() >= training.wanted() => {
+                self.finish(element, view.meter)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The training has its frames.
+    fn finish(&mut self, element: &ClReference, meter: &Meter) -> Result<(), ClError> {
+        let Some(training) = self.training.take() else {
+            return Ok(());
+        };
+        let (used, wanted) = (training.frames(), training.wanted());
+        let left_out = in_words(training.left_out());
+        match training.models(meter) {
+            Ok(Some(models)) => {
+                if !left_out.is_empty() {
                     gst::element_warning!(
                         element,
                         gst::StreamError::Format,
-                        ("a frame of the training does not match the first one, and is left out; check that all \
-                             frames show a good part, raise search-range, or lower match-score")
+                        (
+                            "the training used {} of its {} frames, and left out number {} (counted from 1)",
+                            used,
+                            wanted,
+                            left_out
+                        )
                     );
                 }
-            }
-            Ok(Progress::Done(model)) => {
-                self.ended = self.training.take();
                 self.missing.clear();
-                post(element, &model);
-                self.save(element, &model);
-                self.model = Some(model);
+                post(element, &models, training.left_out());
+                self.save(element, &models);
+                self.model = Some(models);
+                element.revise();
+                self.ended = Some(training);
             }
-            Err(ClError::Refused(why)) => {
-                self.training = None;
+            Ok(None) => {
                 self.kept.clear();
                 gst::element_warning!(
                     element,
-                    gst::LibraryError::Settings,
-                    ("the training ended: {}", why),
+                    gst::StreamError::Format,
+                    (
+                        "the training ended without a model: only {} of its {} frames could be used, and more than half are \
+                         needed. It left out number {} (counted from 1). Check that the first frame shows a good part, and \
+                         train again",
+                        used,
+                        wanted,
+                        left_out
+                    ),
                     ["the model before the training stays in force, if there is one"]
                 );
             }
-            Err(error) => return Err(error),
+            Err(error) => return self.give_up(element, error),
         }
         Ok(())
+    }
+
+    /// A training with these settings is refused, or the device failed.
+    fn give_up(&mut self, element: &ClReference, error: ClError) -> Result<(), ClError> {
+        let ClError::Refused(why) = error else {
+            return Err(error);
+        };
+        self.training = None;
+        self.kept.clear();
+        gst::element_warning!(
+            element,
+            gst::LibraryError::Settings,
+            ("the training ended: {}", why),
+            ["the model before the training stays in force, if there is one"]
+        );
+        Ok(())
+    }
+
+    /// Warns of the first frame that a training leaves out; its end names all of them.
+    fn warn_left_out(&mut self, element: &ClReference, why: &str) {
+        let seen = self.training.as_ref().map_or(0, ComponentTraining::seen);
+        if self.unmatched.is_new(()) {
+            gst::element_warning!(
+                element,
+                gst::StreamError::Format,
+                (
+                    "frame {} of the training is left out, because it {}",
+                    seen,
+                    why
+                )
+            );
+        }
     }
 
     fn begin(
@@ -267,6 +333,7 @@ impl Trained {
         }
         self.unmatched.clear();
         self.kept.clear();
+        self.ended = None;
         self.training = Some(operator.training()?);
         Ok(())
     }
@@ -308,6 +375,19 @@ impl Trained {
         Ok(())
     }
 
+    /// Number of the kept frames that [`Self::next_kept_frame`] has not given, after the training.
+    pub fn kept_frames(&self) -> usize {
+        self.ended.as_ref().map_or(0, |_| self.kept.len())
+    }
+
+    /// Forgets these frames.
+    pub fn forget_kept_frames(&mut self) {
+        // During a training they are those of `learn` before.
+        if self.ended.take().is_some() {
+            self.kept.clear();
+        }
+    }
+
     /// The next of the kept frames, after the training.
     ///
     /// # Errors
@@ -316,17 +396,24 @@ impl Trained {
         &mut self,
         operator: &Components<Reference>,
         meter: &Arc<Meter>,
-    ) -> Result<Option<Kept<Operator>>, ClError> {
+    ) -> Result<Option<TrainingFrame<Operator>>, ClError> {
         let Some(training) = &mut self.ended else {
             return Ok(None);
         };
         while !self.kept.is_empty() {
             let (frame_number, samples) = self.kept.remove(0);
-            if let Some(HeldOut { frame, others }) = training.without(&samples, operator, meter)? {
-                return Ok(Some(Kept {
+            let held_out = training.without(&samples, operator, meter)?;
+            if let Some(HeldOut {
+                frame,
+                mask,
+                others,
+            }) = held_out
+            {
+                return Ok(Some(TrainingFrame {
                     frame_number,
                     frame,
-                    operator: Box::new(others),
+                    mask,
+                    operator: others,
                 }));
             }
         }
@@ -343,7 +430,7 @@ impl Trained {
                 (
                     "the stream ended after {} of {} frames of the training, so there is no new model; lower \
                      train-frames, or let more good frames pass",
-                    training.frames(),
+                    training.seen(),
                     training.wanted()
                 )
             );
@@ -384,8 +471,16 @@ fn check_fits(models: &Models, layout: &FrameLayout, are_apart: bool) -> Result<
     models.try_for_each(|model| model.check_fits(size, layout.sample.bits()))
 }
 
+/// Numbers of frames, such as "3, 7, 12"; of very many the first.
+fn in_words(frames: &[u32]) -> String {
+    const MOST: usize = 20;
+    let numbers: Vec<_> = frames.iter().take(MOST).map(u32::to_string).collect();
+    let more = if frames.len() > MOST { ", …" } else { "" };
+    numbers.join(", ") + more
+}
+
 /// Posts a message about a new model. The levels are those of grey, or the means of red, green and blue.
-fn post(element: &ClReference, models: &Models) {
+fn post(element: &ClReference, models: &Models, left_out: &[u32]) {
     let Some(first) = models.all().first() else {
         return;
     };
@@ -397,6 +492,7 @@ fn post(element: &ClReference, models: &Models) {
     };
     let fields = gst::Structure::builder("clreference-model")
         .field("frames", first.frames())
+        .field("left-out", gst::Array::new(left_out))
         .field("width", width)
         .field("height", height)
         .field("mean-level", mean(Model::mean))

@@ -18,8 +18,7 @@ use crate::elements::{
     debug_category,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream, colour,
-        pitches::{Change, Estimated, Estimation, Probed, post_changes},
-        presence::{self, Learned, Presence},
+        pattern::{self, Change, Due, Estimated, Estimation, Learned, Presence, post_changes},
     },
     lock,
     property_table::{PropertyTable, property_methods},
@@ -44,7 +43,7 @@ pub struct State {
 }
 
 /// Compares frames, and copies the lines from which the pitches are estimated.
-type Operator = Probed<Components<Texture>>;
+type Operator = Components<Texture>;
 
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("cltexture", "OpenCL texture comparison"));
@@ -53,7 +52,9 @@ static PROPERTIES: LazyLock<PropertyTable<ClTexture>> = LazyLock::new(|| {
     let table = inspector::with_properties(PropertyTable::<ClTexture>::new(&CAT));
     base_filter::with_line_scan(table)
         .with(|this| &this.settings, rows())
-        .with_read_only(Estimated::spec(), |this| this.estimated.get().to_value())
+        .with_read_only(Estimated::spec(false), |this| {
+            this.estimated.get(false).to_value()
+        })
 });
 
 #[glib::object_subclass]
@@ -69,7 +70,7 @@ impl ObjectImpl for ClTexture {
     fn signals() -> &'static [glib::subclass::Signal] {
         static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
             let [learn, forget] = inspector::learn_signals::<ClTexture>();
-            let take_contrast = presence::signal(|this: &ClTexture| &this.presence);
+            let take_contrast = pattern::contrast_signal(|this: &ClTexture| &this.presence);
             vec![take_contrast, learn, forget]
         });
         SIGNALS.as_ref()
@@ -130,6 +131,7 @@ impl ClBaseFilterImpl for ClTexture {
 
 impl InspectorImpl for ClTexture {
     const MESSAGE: &'static str = "cltexture";
+    const CHECK: &'static str = "check the pitches, light and focus";
     type Output = TextureOutput;
 
     fn inspector(&self) -> &Inspector {
@@ -157,20 +159,26 @@ impl State {
     ) -> Result<(), ClError> {
         let object = element.obj();
         let object: &ClBaseFilter = object.upcast_ref();
-        let InForce { operator, settings } = live.in_force()?;
-        if (self.estimation).follow(settings.properties.estimates()) {
-            let known = self.estimation.pitches();
-            element.estimated.set_pitches(object, known);
+        let InForce {
+            operator, settings, ..
+        } = live.in_force()?;
+        if (self.estimation).follow(settings.properties.estimates(), false) {
+            element.estimated.set(object, &self.estimation);
         }
         // The pitch along the web varies with the line's speed, so each frame tells its own. The camera's distance decides
         // that along a row.
-        let due = [self.estimation.is_due(view), true];
-        let changes = (self.estimation).update(operator, due, view)?;
+        let is_due = self.estimation.is_due(view);
+        let axes = [is_due.pitches, true];
+        let due = Due {
+            pitches: true,
+            lattice: false,
+        };
+        let changes = (self.estimation).update(operator, (due, axes), view)?;
         if changes.contains(&Change::Pitch) {
             let known = self.estimation.pitches();
-            element.estimated.set_pitches(object, known);
+            element.estimated.set(object, &self.estimation);
             gst::info!(CAT, imp = element, "estimated pitches {known:?}");
-            (element.estimated).post(object, ClTexture::MESSAGE);
+            (element.estimated).post(object, ClTexture::MESSAGE, false);
         }
         // A texture needs both axes.
         post_changes(object, &changes, true);
@@ -181,7 +189,7 @@ impl State {
     fn apply_pitches(&self, in_force: &mut InForce<Plan, Operator>) {
         let estimated = self.estimation.pitches_of_frame();
         let pitches = in_force.settings.properties.pitches(estimated);
-        for part in in_force.operator.comparison.all_mut() {
+        for part in in_force.operator.all_mut() {
             if let Err(why) = part.set_pitches(pitches) {
                 gst::debug!(CAT, "pitches {pitches:?}: {why}");
             }
@@ -190,7 +198,10 @@ impl State {
 }
 
 /// The minimum contrast that is wanted.
-fn wanted_contrast(InForce { operator, settings }: &InForce<Plan, Operator>) -> Contrast {
+fn wanted_contrast(in_force: &InForce<Plan, Operator>) -> Contrast {
+    let InForce {
+        operator, settings, ..
+    } = in_force;
     // If components have limits of their own, these have the contrast of each.
     let first = Component::ALL.into_iter().find(|_| operator.are_apart());
     let own = settings.properties.of_component(first);
@@ -238,7 +249,7 @@ impl Comparing for State {
             trial.texture(layout, &settings)?;
             Ok(comparison)
         })?;
-        Probed::new(comparison, target, properties.estimates())
+        comparison.with_probes(properties.estimates())
     }
 
     fn negotiate(&mut self, element: &ClTexture, _caps: &Negotiated) {
@@ -246,7 +257,7 @@ impl Comparing for State {
         let object = element.obj();
         let object: &ClBaseFilter = object.upcast_ref();
         (element.presence).forget(object, &element.estimated, &mut self.learned);
-        element.estimated.set_pitches(object, [None; 2]);
+        element.estimated.set(object, &self.estimation);
     }
 
     fn learn(
@@ -259,12 +270,14 @@ impl Comparing for State {
         let in_force = live.in_force()?;
         self.apply_pitches(in_force);
         let contrast = wanted_contrast(in_force);
-        let InForce { operator, settings } = in_force;
+        let InForce {
+            operator, settings, ..
+        } = in_force;
         let object = element.obj();
         let wanted = (contrast, settings.properties.estimates());
         let of = (object.upcast_ref(), &element.estimated);
         let learned = &mut self.learned;
-        (element.presence).update(of, wanted, &mut operator.comparison, learned, view)
+        (element.presence).update(of, wanted, operator, learned, view)
     }
 
     fn learning(&self, in_force: &InForce<Plan, Operator>) -> Learning {
@@ -281,7 +294,7 @@ impl Comparing for State {
         }
     }
 
-    fn prepare(&mut self, in_force: &mut InForce<Plan, Operator>) {
+    fn prepare(&mut self, _: &ClTexture, in_force: &mut InForce<Plan, Operator>) {
         self.apply_pitches(in_force);
         // A web learns from time to time only, and the comparison may have been built since then.
         if wanted_contrast(in_force) == Contrast::Unknown {
@@ -292,9 +305,10 @@ impl Comparing for State {
         }
     }
 
-    fn lacks_limits(InForce { operator, settings }: &InForce<Plan, Operator>) -> bool {
-        let properties = &settings.properties;
-        properties.thresholds.usable().is_empty() && !properties.colour.has_own(operator)
+    fn lacks_limits(in_force: &InForce<Plan, Operator>) -> bool {
+        let properties = &in_force.settings.properties;
+        let colour = &properties.colour;
+        properties.thresholds.usable().is_empty() && !colour.has_own(&in_force.operator)
     }
 
     fn counted_under(plan: &Plan) -> Plan {

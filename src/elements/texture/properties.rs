@@ -3,12 +3,11 @@
 use gst::{glib, prelude::*};
 
 use crate::elements::{
-    checked::Checked,
+    checked::CheckedValue,
     inspector::{
         DrawnPicture, Ignore, Output, OutputChoice,
         colour::{self, ColourSettings},
-        pitches::in_use,
-        presence,
+        pattern::{self, in_use},
     },
     property_table::{Row, properties},
 };
@@ -74,11 +73,11 @@ pub struct Settings {
     /// Pitch along y, likewise.
     pub pitch_y: f64,
     /// Thresholds of the channels in units of the local noise; empty: not learned.
-    pub thresholds: Checked<Vec<f64>>,
+    pub thresholds: CheckedValue<Vec<f64>>,
     pub noise_from: NoiseFrom,
     /// Minimum contrast, grey levels of 8 bits; 0 for no search for the texture, negative for half of its own contrast.
     pub min_contrast: f64,
-    pub rois: Checked<Vec<[u32; 4]>>,
+    pub rois: CheckedValue<Vec<[u32; 4]>>,
     pub bit_depth: u32,
     pub colour: ColourSettings,
 }
@@ -96,10 +95,10 @@ impl Default for Settings {
         Self {
             pitch_x: ESTIMATE,
             pitch_y: ESTIMATE,
-            thresholds: Checked::default(),
+            thresholds: CheckedValue::default(),
             noise_from: NoiseFrom::default(),
             min_contrast: AUTOMATIC,
-            rois: Checked::default(),
+            rois: CheckedValue::default(),
             bit_depth: 0,
             colour: ColourSettings::default(),
         }
@@ -141,7 +140,7 @@ impl Settings {
 
     /// The settings in force for messages; `contrast` are the minimum contrasts in use.
     pub fn in_words(&self, contrast: impl Iterator<Item = Contrast>) -> String {
-        let contrast = presence::in_words(contrast);
+        let contrast = pattern::in_words(contrast);
         let noise_from = self.noise_from.to_value();
         let noise_from = glib::EnumValue::from_value(&noise_from);
         format!(

@@ -24,7 +24,7 @@ use clinspect_core::{
     unpack::{Demosaic, Output, Packing},
 };
 use clinspect_opencl::{
-    Taken,
+    ImportPath,
     frame::{Carrier, Importer},
 };
 use clinspect_operators::Unpack;
@@ -277,10 +277,10 @@ impl FrameStream for UnpackStream {
         })
     }
 
-    fn follow(&mut self) -> Result<(), ClError> {
+    fn follow(&mut self, revision: u64) -> Result<(), ClError> {
         let now = &self.element.settings;
-        let wanted = lock(now).demosaic;
-        self.live.follow(wanted, |refused, in_force| {
+        let wanted = || lock(now).demosaic;
+        self.live.follow(revision, wanted, |refused, in_force| {
             put_back(&mut lock(now).demosaic, refused, in_force);
         })
     }
@@ -292,7 +292,7 @@ impl FrameStream for UnpackStream {
         let done = operator.run(&frame.input, &output, frame.meter())?;
         // The source may reuse its memory as soon as the frame is pushed. OpenCL memory needs no
         // wait, because its next user is ordered after the kernel.
-        if frame.input.taken() == Taken::Wrapped {
+        if frame.input.taken() == ImportPath::Wrapped {
             done.wait("unpacking")?;
         }
         Ok(None)

@@ -2,6 +2,7 @@
 
 use gst::prelude::*;
 
+use super::mask_pad;
 use crate::{
     frames::read,
     support::{Pipeline, faults, register, start},
@@ -28,6 +29,48 @@ fn frames(line: &str) -> Vec<Vec<u8>> {
         "{line}"
     );
     frames
+}
+
+/// Applications that push frames often leave the framerate out of the caps.
+#[test]
+fn frames_and_masks_whose_caps_have_no_framerate_are_taken() {
+    register();
+    let without = |caps: &gst::Caps| {
+        let mut caps = caps.clone();
+        let structure = caps.make_mut().structure_mut(0).unwrap();
+        structure.remove_field("framerate");
+        caps
+    };
+    let grey = super::caps(gst_video::VideoFormat::Gray8, mask_pad::SIZE);
+    for masks in [
+        None,
+        Some(mask_pad::bitmask_caps(mask_pad::SIZE)),
+        Some(grey),
+    ] {
+        let mut pads = mask_pad::Pads::unfed("");
+        let frames = super::caps(gst_video::VideoFormat::Bgrx, mask_pad::SIZE);
+        pads.frames.set_src_caps(without(&frames));
+        match &masks {
+            Some(masks) => {
+                pads.masks.set_src_caps(without(masks));
+                let mut bytes = vec![0; mask_pad::SIZE[0] * mask_pad::SIZE[1]];
+                if masks.structure(0).unwrap().name() == "video/x-raw" {
+                    bytes[10 * mask_pad::SIZE[0] + 5] = 255;
+                } else {
+                    bytes = super::packed(mask_pad::SIZE, &[[5, 10, 1, 1]]);
+                }
+                pads.masks.push(super::buffer_at(&bytes, 0)).unwrap();
+                assert_eq!(pads.frame(0), [5], "{masks}");
+            }
+            None => {
+                assert!(pads.masks.push_event(gst::event::Eos::new()));
+                assert_eq!(pads.frame(0), [0; 0]);
+            }
+        }
+        let sent = pads.frames.sinkpad().unwrap().current_caps().unwrap();
+        let rate = sent.structure(0).unwrap().get::<gst::Fraction>("framerate");
+        assert_eq!(rate, Ok(gst::Fraction::new(0, 1)));
+    }
 }
 
 #[test]

@@ -4,14 +4,14 @@ use super::{
     COMPONENTS, CONTINUED, CUT, MeasuredDefect, RunDifference,
     rows::{BITS, for_words},
 };
+use crate::kernels::mask_expand::FIRST_LEVEL;
 
-/// Differences are summed in units of 1/512 grey level.
-const DIFFERENCE_UNITS: f64 = 512.0;
+/// Differences are summed in units of 1/131072 grey level.
+const DIFFERENCE_UNITS: f64 = 131_072.0;
+/// Those of a [`RunDifference`] that is not fine are 1/512 grey level.
+const TO_FINE: i64 = 256;
 /// Bit of [`RunDifference::signs`]: the pattern is missing at a pixel.
 const MISSING: u32 = 8;
-/// Bit of level 0 in [`RunDifference::signs`]; the bits of the coarser levels follow. Twin:
-/// `LEVEL_BIT` of `kernels/pitch_threshold_mask.cl`.
-const LEVELS: u32 = 8;
 /// Bits of [`RunDifference::signs`] with the signs of the pixels.
 const SIGNS: u32 = 7;
 /// Their values if every pixel is brighter, or every pixel is darker.
@@ -143,7 +143,7 @@ struct Differences {
     /// Their number; 0 without components.
     pixels: u64,
     sum: i128,
-    peak: i32,
+    peak: i64,
     /// Row and column of the run with the peak.
     peak_at: (i64, u32),
     signs: u32,
@@ -163,11 +163,13 @@ impl Differences {
 
     fn add(&mut self, at: (i64, u32), run: &RunDifference, pixels: u32) {
         self.pixels += u64::from(pixels);
-        self.sum += i128::from(run.sum);
+        let times = if run.is_fine > 0 { 1 } else { TO_FINE };
+        let peak = times * run.peak;
+        self.sum += i128::from(times) * i128::from(run.sum);
         self.signs |= run.signs;
         // The first of equal ones stays.
-        if run.peak.unsigned_abs() > self.peak.unsigned_abs() {
-            self.peak = run.peak;
+        if peak.unsigned_abs() > self.peak.unsigned_abs() {
+            self.peak = peak;
             self.peak_at = at;
         }
     }
@@ -285,10 +287,10 @@ impl Sums {
             centroid_x: twice_x / twice,
             centroid_y: twice_y / twice,
             mean_difference: differences.sum as f64 / (DIFFERENCE_UNITS * measured as f64),
-            peak_difference: f64::from(differences.peak) / DIFFERENCE_UNITS,
+            peak_difference: differences.peak as f64 / DIFFERENCE_UNITS,
             component: is_one_of_three.then_some(component),
             is_missing: signs & MISSING != 0,
-            level: match signs >> LEVELS {
+            level: match signs >> FIRST_LEVEL {
                 0 => 0,
                 levels => levels.trailing_zeros() as u8,
             },

@@ -160,7 +160,7 @@ pub struct Overlaps {
 
 /// The smallest length from `least` on that is a power of two, or 3 or 5 times a power of two: such
 /// lengths are fast to transform.
-fn transform_length(least: usize) -> usize {
+pub fn transform_length(least: usize) -> usize {
     let power = least.max(16).next_power_of_two();
     [power / 8 * 5, power / 4 * 3, power]
         .into_iter()

@@ -6,7 +6,7 @@ use super::PitchEstimate;
 
 /// Smallest tolerance, px: three times the largest error of one estimate of a drawn pattern, so that noise
 /// does not move the pitch.
-const MOVE_PX: f64 = 0.03;
+pub const MOVE_PX: f64 = 0.03;
 /// Largest tolerance, as a share of the pitch. Beyond it a comparison at the held pitch sees the pattern
 /// as a difference.
 pub const LARGEST_TOLERANCE: f64 = 0.02;
@@ -21,12 +21,12 @@ const MEDIAN_STEP: f64 = 0.954;
 
 /// Estimates that must agree on another pitch before the held one moves. A single frame
 /// with a hand in the picture changes nothing.
-const MOVE_AFTER: usize = 3;
+pub const MOVE_AFTER: usize = 3;
 /// The range of estimates that agree on a change beyond [`LARGEST_TOLERANCE`], as a share of that change,
 /// and of the pitch: at the start the scatter is not known. Three values of a standard deviation of 1 % lie within 3.5 % in 96
 /// of 100 cases.
-const AGREEING_OF_CHANGE: f64 = 0.25;
-const AGREEING_OF_PITCH: f64 = 0.035;
+pub const AGREEING_OF_CHANGE: f64 = 0.25;
+pub const AGREEING_OF_PITCH: f64 = 0.035;
 /// The range of estimates that agree on a small change while the scatter is not known or is tiny.
 const AGREEING_OF_SMALL_CHANGE: f64 = 0.4;
 /// A change of more than this many tolerances is followed at once, if estimates scatter. For a smaller one
@@ -35,7 +35,7 @@ const LARGE_TOLERANCES: f64 = 2.0;
 const OF_SMALL_CHANGE: usize = 11;
 /// Consecutive frames without a pattern before the pitch is lost. A shorter gap between two panels
 /// keeps the pitch.
-const LOST_AFTER: usize = 5;
+pub const LOST_AFTER: usize = 5;
 
 /// How an estimate changed the held pitch.
 #[derive(Clone, Copy, Debug, PartialEq)]

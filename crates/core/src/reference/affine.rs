@@ -83,7 +83,7 @@ pub enum Freedom {
 
 /// The directions along which a fit moves.
 #[derive(Clone, Copy)]
-enum Told {
+enum FitDirections {
     /// Those of all parameters that the picture tells.
     All,
     /// Those of a shift.
@@ -92,7 +92,7 @@ enum Told {
 
 /// Where a frame was found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct Alignment {
     /// Where the model's pixels lie in the frame.
     pub warp: Warp,
     /// Mean correlation of the tiles with structure, 0 to 1.
@@ -203,8 +203,14 @@ impl Aligner {
         })
     }
 
+    /// Whether the model has a tile with structure. Without one no frame is found, not even the model itself.
+    pub fn has_structure(&self) -> bool {
+        let level = &self.levels[self.finest];
+        correlation::of_tiles(level, &level.picture, &[0.0; 6]) > 0.0
+    }
+
     /// Finds the motion of a frame from its sums of 4x4 samples in grey levels of 8 bits.
-    pub fn find(&mut self, sums: &[u16]) -> Found {
+    pub fn find(&mut self, sums: &[u16]) -> Alignment {
         self.reduce(sums);
         let start = self.start();
         let coarsest = self.levels.last().map_or(1, |level| level.scale);
@@ -212,8 +218,11 @@ impl Aligner {
         let start_finest = start.map(|v| v * finer);
         let mut best = (start_finest, Step::Start, self.score(&start_finest));
         let steps = match self.freedom {
-            Freedom::Shift => &[(Told::Shift, Step::Shift)][..],
-            _ => &[(Told::All, Step::Affine), (Told::Shift, Step::Shift)],
+            Freedom::Shift => &[(FitDirections::Shift, Step::Shift)][..],
+            _ => &[
+                (FitDirections::All, Step::Affine),
+                (FitDirections::Shift, Step::Shift),
+            ],
         };
         for &(told, step) in steps {
             if let Some(p) = self.descend(start, told) {
@@ -233,7 +242,7 @@ impl Aligner {
         let misfit = self.samples.misfit(level, frame, &p);
         let is_local = self.freedom == Freedom::Local && step != Step::None;
         let nodes = is_local.then(|| local::find(level, frame, &p, self.size, &mut self.samples));
-        Found {
+        Alignment {
             warp: Warp {
                 coefficients: self.coefficients(&p),
                 nodes,
@@ -300,9 +309,9 @@ impl Aligner {
     }
 
     /// Fits from the coarsest level to the finest; `None` if a level ends beyond what is plausible.
-    fn descend(&mut self, start: Vector, told: Told) -> Option<Vector> {
+    fn descend(&mut self, start: Vector, told: FitDirections) -> Option<Vector> {
         let mut samples = std::mem::take(&mut self.samples);
-        let shift = &self.directions[Told::Shift as usize];
+        let shift = &self.directions[FitDirections::Shift as usize];
         let told = &self.directions[told as usize];
         let mut p = start;
         let mut is_plausible = true;

@@ -36,13 +36,14 @@ impl Default for Brightness {
     /// Samples stay.
     fn default() -> Self {
         Self {
-            scale: UNIT,
+            scale: UNIT_SCALE,
             offset: 0,
         }
     }
 }
 
-const UNIT: i32 = 4096;
+/// [`Brightness::scale`] of a frame that stays as it is.
+pub const UNIT_SCALE: i32 = 4096;
 const SCALES: [f64; 2] = [2048.0, 8192.0];
 
 impl Brightness {
@@ -58,15 +59,15 @@ impl Brightness {
             let of_model = spread(n, model.sum, model.squares) / 256.0;
             let of_frame = spread(n, frame.sum, frame.squares);
             if of_frame > 0.0 {
-                let scale = (f64::from(UNIT) * (of_model / of_frame)).round();
+                let scale = (f64::from(UNIT_SCALE) * (of_model / of_frame)).round();
                 scale.clamp(SCALES[0], SCALES[1]) as i32
             } else {
-                UNIT
+                UNIT_SCALE
             }
         } else {
-            UNIT
+            UNIT_SCALE
         };
-        let offset = f64::from(UNIT) * model_mean - f64::from(scale) * frame_mean;
+        let offset = f64::from(UNIT_SCALE) * model_mean - f64::from(scale) * frame_mean;
         Self {
             scale,
             offset: offset.round() as i32,

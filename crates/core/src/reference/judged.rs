@@ -26,14 +26,14 @@ impl Totals {
 
 /// The judged pixels of a model's frames.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct JudgedArea {
     width: usize,
     /// 1 where a pixel is judged; `None`: everywhere.
     bitmap: Option<Bitmap>,
     rows: Vec<Totals>,
 }
 
-impl Judged {
+impl JudgedArea {
     /// The pixels inside one of `rois` (empty: the whole frame) that are not ignored.
     pub fn new(model: &Model, rois: &[Rect], ignored: Option<&Bitmap>) -> Self {
         let [width, height] = model.size();
@@ -110,7 +110,7 @@ mod tests {
         let rois = [Rect::new(1, 1, 6, 5), Rect::new(4, 0, 5, 3)];
         let ignored = Bitmap::from_pixels(10, 7, |x, y| (x + y) % 4 == 0);
         for (rois, ignored) in [(&[][..], None), (&rois, None), (&rois, Some(&ignored))] {
-            let judged = Judged::new(&model, rois, ignored);
+            let judged = JudgedArea::new(&model, rois, ignored);
             for warp in [
                 Warp::default(),
                 Warp::shifted([-576, 320]),

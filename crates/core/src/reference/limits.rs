@@ -2,7 +2,7 @@
 
 use std::mem::swap;
 
-use super::{Judged, Model};
+use super::{JudgedArea, Model};
 use crate::pitch::threshold_q8;
 
 /// How far a sample may be from its mean, and in which direction.
@@ -33,34 +33,29 @@ pub struct Limits {
 
 impl Limits {
     /// The limits around a model. Pixels that are not judged have limits that no sample exceeds.
-    pub fn new(model: &Model, judged: &Judged, deviations: &Deviations) -> Self {
+    pub fn new(model: &Model, judged: &JudgedArea, deviations: &Deviations) -> Self {
         let [width, height] = model.size();
-        let highest = i64::from((1_u32 << model.bits()) - 1);
-        let threshold = i64::from(threshold_q8(deviations.threshold));
-        let distance = |deviation: u32| {
-            // A large product saturates; an infinite factor marks nothing, also where the deviation is 0.
-            let scaled = if deviations.factor.is_infinite() {
-                i64::MAX
-            } else {
-                (deviations.factor * f64::from(deviation)).round() as i64
-            };
-            threshold.max(scaled).min(1 << 32)
+        let highest = (1_u32 << model.bits()) - 1;
+        let threshold = (threshold_q8(deviations.threshold) as u32).min(FURTHEST);
+        let factor = deviations.factor;
+        let (high, low) = match sixty_fourths(factor) {
+            Some(factor) => around(model, highest, |v| {
+                let scaled = (u64::from(factor) * u64::from(v) + 32) >> 6;
+                threshold.max(scaled.min(u64::from(FURTHEST)) as u32)
+            }),
+            // An infinite factor marks nothing, also where the deviation is 0.
+            None if factor.is_infinite() => around(model, highest, |_| FURTHEST),
+            None => around(model, highest, |v| {
+                let scaled = (factor * f64::from(v)).round() as u32;
+                threshold.max(scaled.min(FURTHEST))
+            }),
         };
-        let each = || model.mean().iter().zip(model.deviation());
-        let high = each().map(|(&mean, &v)| {
-            let limit = i64::from(mean) + distance(v);
-            (limit >> 8).min(highest) as u16
-        });
-        let low = each().map(|(&mean, &v)| {
-            let limit = i64::from(mean) - distance(v);
-            ((limit + 255) >> 8).max(0) as u16
-        });
         // ⌊·⌋ and ⌈·⌉ are monotonic, so the widest limit may be taken after the rounding.
         let tolerance = deviations.edge_tolerance;
         let mut limits = Self {
             width,
-            high: extreme(high.collect(), [width, height], tolerance, u16::max),
-            low: extreme(low.collect(), [width, height], tolerance, u16::min),
+            high: extreme(high, [width, height], tolerance, u16::max),
+            low: extreme(low, [width, height], tolerance, u16::min),
         };
         for (is_on, values, never) in [
             (deviations.bright, &mut limits.high, highest as u16),
@@ -108,8 +103,34 @@ impl Limits {
 /// a threshold T marks a sample beyond the limits at a threshold of 0 if it is more than T above the highest mean, or
 /// below the lowest: the widest of `max(T, factor·v)` around a mean is the wider of the two.
 pub fn mean_range(model: &Model, edge_tolerance: usize) -> [Vec<u32>; 2] {
-    [u32::max, u32::min]
-        .map(|pick| extreme(model.mean().to_vec(), model.size(), edge_tolerance, pick))
+    let mean = || model.mean().to_vec();
+    [
+        extreme(mean(), model.size(), edge_tolerance, u32::max),
+        extreme(mean(), model.size(), edge_tolerance, u32::min),
+    ]
+}
+
+/// A distance from the mean that no sample of 16 bits exceeds, 1/256 grey level.
+const FURTHEST: u32 = 1 << 24;
+
+/// A factor in 1/64, as all that are tried while a factor is learned: its products are computed with integers, which is
+/// faster. `None` for other factors.
+fn sixty_fourths(factor: f64) -> Option<u32> {
+    let scaled = 64.0 * factor;
+    (scaled.fract() == 0.0 && scaled <= f64::from(u32::MAX)).then_some(scaled as u32)
+}
+
+/// The highest and the lowest samples that are at most a distance away from their mean, which follows from the deviation.
+fn around(model: &Model, highest: u32, distance: impl Fn(u32) -> u32) -> (Vec<u16>, Vec<u16>) {
+    let mean = model.mean();
+    let (mut high, mut low) = (vec![0; mean.len()], vec![0; mean.len()]);
+    let limits = high.iter_mut().zip(&mut low);
+    for ((&mean, &v), (high, low)) in mean.iter().zip(model.deviation()).zip(limits) {
+        let distance = distance(v);
+        *high = ((mean + distance) >> 8).min(highest) as u16;
+        *low = ((mean as i32 - distance as i32 + 255) >> 8).max(0) as u16;
+    }
+    (high, low)
 }
 
 /// The most extreme of the values within `reach` pixels along x and y, as `pick` chooses of two.
@@ -117,7 +138,7 @@ fn extreme<T: Copy>(
     mut values: Vec<T>,
     [width, height]: [usize; 2],
     reach: usize,
-    pick: fn(T, T) -> T,
+    pick: impl Fn(T, T) -> T,
 ) -> Vec<T> {
     if reach == 0 {
         return values;
@@ -125,8 +146,8 @@ fn extreme<T: Copy>(
     let mut wide = values.clone();
     for (row, out) in values.chunks_exact(width).zip(wide.chunks_exact_mut(width)) {
         for step in 1..=reach.min(width - 1) {
-            for (x, &v) in row[step..].iter().enumerate() {
-                out[x] = pick(out[x], v);
+            for (out, &v) in out.iter_mut().zip(&row[step..]) {
+                *out = pick(*out, v);
             }
             for (out, &v) in out[step..].iter_mut().zip(row) {
                 *out = pick(*out, v);
@@ -154,7 +175,7 @@ mod tests {
     #[test]
     fn infinite_factor_marks_nothing_also_without_deviations() {
         let model = Model::new([2, 1], 8, 5, vec![0, 256 * 120], vec![0, 300]).expect("a model");
-        let judged = Judged::new(&model, &[], None);
+        let judged = JudgedArea::new(&model, &[], None);
         let deviations = Deviations {
             threshold: 3.0,
             factor: f64::INFINITY,
@@ -167,11 +188,35 @@ mod tests {
     }
 
     #[test]
+    fn factors_in_64ths_give_the_limits_of_their_products() {
+        let values = |most: u32| (0..400_u32).map(move |i| i.wrapping_mul(2_654_435_761) % most);
+        let mean: Vec<u32> = values(65_535 << 8).collect();
+        let deviation: Vec<u32> = values(32_000 << 8).collect();
+        let model = Model::new([20, 20], 16, 5, mean, deviation).expect("a model");
+        for sixty_fourths in [0, 1, 31, 32, 33, 256, 447, 64_000] {
+            let factor = f64::from(sixty_fourths) / 64.0;
+            assert_eq!(super::sixty_fourths(factor), Some(sixty_fourths));
+            let (high, low) = around(&model, 65_535, |v| {
+                ((factor * f64::from(v)).round() as u32).min(FURTHEST)
+            });
+            let deviations = Deviations {
+                threshold: 0.0,
+                factor,
+                edge_tolerance: 0,
+                bright: true,
+                dark: true,
+            };
+            let limits = Limits::new(&model, &JudgedArea::new(&model, &[], None), &deviations);
+            assert!(limits.high == high && limits.low == low, "{factor}");
+        }
+    }
+
+    #[test]
     fn limits_in_whole_samples_mark_what_exact_limits_mark() {
         let mean: Vec<u32> = (0..9).map(|i| 256 * 120 + 37 * i).collect();
         let deviation: Vec<u32> = (0..9).map(|i| 400 * i).collect();
         let model = Model::new([3, 3], 8, 5, mean, deviation).expect("a model");
-        let judged = Judged::new(&model, &[], None);
+        let judged = JudgedArea::new(&model, &[], None);
         for edge_tolerance in [0, 1, 2, 5] {
             let deviations = Deviations {
                 threshold: 3.3,

@@ -1,6 +1,6 @@
 //! The kernel variants of the pitch comparison.
 
-use crate::device_caps::DeviceCaps;
+use crate::{device_caps::DeviceCaps, kernels::pitch_threshold_wide::WIDE_GROUP};
 
 /// How a pitch comparison writes its mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ const FIXED_FRAME: usize = 3 << 19;
 
 /// Local memory of the wide kernel, bytes: a counter of the pixels that the work-group marked, and a
 /// sum per work-item for the search for the pattern.
-const WIDE_LOCAL: u64 = 4 + 128 * 16;
+const WIDE_LOCAL: u64 = 4 + WIDE_GROUP as u64 * 16;
 
 /// The pitch comparison's variant for a device; `bytes`: 8-bit samples, `frame`: bytes of a frame,
 /// `is_steady`: the settings will stay as they are for long.

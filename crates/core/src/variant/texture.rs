@@ -11,9 +11,9 @@ pub enum TextureVariant {
     Items,
 }
 
-/// Work-items per work-group of [`TextureVariant::Items`]. Twin: `GROUP` in `kernels/texture_items.cl`.
+/// Work-items per work-group of [`TextureVariant::Items`].
 pub const TEXTURE_GROUP: usize = 256;
-/// Pixels of a row that a work-group of `texture_smooth` takes. Twin: `LINE_PIXELS` in `kernels/texture_items.cl`.
+/// Pixels of a row that a work-group of `texture_smooth` takes, four per work-item.
 pub const TEXTURE_LINE: usize = 4 * TEXTURE_GROUP;
 /// Local memory of `texture_mark`, bytes.
 const MARK_LOCAL: u64 = 34 << 10;

@@ -9,7 +9,7 @@ use std::{
 
 use clinspect_testkit::tools::{has_device, opencl_layer};
 
-use crate::stand::{DOCTOR, Stand, Told};
+use crate::stand::{DOCTOR, DoctorOutput, Stand};
 
 /// More than the probes of a healthy machine take.
 const LIMIT: &str = "--no-speed --limit 10";
@@ -76,7 +76,7 @@ fn code(at_load: &str, at_end: &str) -> String {
 }
 
 /// What the doctor says with such a driver.
-fn with_driver(name: &str, at_load: &str, at_end: &str) -> Told {
+fn with_driver(name: &str, at_load: &str, at_end: &str) -> DoctorOutput {
     let stand = Stand::new(name);
     let library = stand.library(&code(at_load, at_end));
     let stand = stand.with_drivers(&[("bad.icd", &library)]);
@@ -159,7 +159,7 @@ fn hung_driver_does_not_outlive_the_doctor() {
 }
 
 /// The self-tests with the layer of tests/opencl_layer between the loader and the driver.
-fn with_rules(name: &str, rules: &str) -> Told {
+fn with_rules(name: &str, rules: &str) -> DoctorOutput {
     let stand = Stand::new(name);
     let layer = stand.sandbox.path().join("layer.so");
     opencl_layer(&layer);

@@ -1,13 +1,18 @@
 //! Caches that cannot be written, that others can write, full disks, and device files without rights.
 
-use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use clinspect_testkit::tools::{run, skip};
 
-use crate::stand::{DOCTOR, Stand, Told};
+use crate::stand::{DOCTOR, DoctorOutput, Stand};
 
 /// No driver: these tests are about folders.
-fn told(stand: Stand) -> Told {
+fn told(stand: Stand) -> DoctorOutput {
     stand.with_drivers(&[]).told("--no-speed")
 }
 
@@ -91,6 +96,64 @@ fn truncated_kernel_of_pocl_is_removed_as_an_element_does() {
     told.has_no("caches", "fault");
 }
 
+/// The shared libraries in a folder and its folders.
+fn libraries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let found = entries.flat_map(|path| match path.is_dir() {
+        true => libraries(&path),
+        false => vec![path],
+    });
+    found
+        .filter(|path| path.extension().is_some_and(|suffix| suffix == "so"))
+        .collect()
+}
+
+#[test]
+fn damaged_kernels_of_pocl_are_removed_and_told() {
+    let stand = Stand::new("damaged");
+    let [pocl, own] = ["pocl", "own"].map(|name| stand.sandbox.folder(name));
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).unwrap();
+    let stand = stand
+        .with("POCL_CACHE_DIR", &pocl)
+        .with("CLINSPECT_CACHE_DIR", &own);
+    let told = || stand.told("--no-speed --device cpu");
+    told().has_no("self-test", "fault");
+    let kernels = libraries(&pocl);
+    if kernels.is_empty() {
+        return skip("this machine has no device of PoCL");
+    }
+    let damage = || {
+        for path in libraries(&pocl) {
+            let mut bytes = fs::read(&path).unwrap();
+            let half = bytes.len() / 2;
+            bytes[half..].fill(0);
+            fs::write(path, bytes).unwrap();
+        }
+    };
+    damage();
+    let known = told();
+    known.has_no("self-test", "fault");
+    known.says(
+        "caches",
+        "note",
+        &[pocl.to_str().unwrap(), "failing disk damaged them"],
+    );
+    // As if no start of this version had been complete.
+    for entry in fs::read_dir(&own).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    damage();
+    let unknown = told();
+    unknown.has_no("self-test", "fault");
+    unknown.says(
+        "self-test",
+        "note",
+        &["SIGSEGV", pocl.to_str().unwrap(), "were damaged"],
+    );
+}
+
 #[test]
 fn nothing_is_left_in_the_caches() {
     let stand = Stand::new("left");
@@ -111,7 +174,7 @@ fn in_namespace(line: &str) -> Command {
 }
 
 /// What the doctor says at the end of a shell line in such a namespace; `None`: the test is skipped.
-fn told_in_namespace(stand: &Stand, line: &str, last: &str) -> Option<Told> {
+fn told_in_namespace(stand: &Stand, line: &str, last: &str) -> Option<DoctorOutput> {
     if run(&mut in_namespace(line)).code() != Some(0) {
         skip("no user namespace with mounts");
         return None;
@@ -122,7 +185,7 @@ fn told_in_namespace(stand: &Stand, line: &str, last: &str) -> Option<Told> {
     for (name, value) in doctor.get_envs() {
         command.env(name, value.unwrap_or_default());
     }
-    Some(Told::of(run(&mut command)))
+    Some(DoctorOutput::of(run(&mut command)))
 }
 
 #[test]

@@ -69,8 +69,8 @@ impl Stand {
     }
 
     /// What the doctor says with these arguments, as JSON.
-    pub fn told(&self, arguments: &str) -> Told {
-        Told::of(run(&mut self.command(&format!("--json {arguments}"))))
+    pub fn told(&self, arguments: &str) -> DoctorOutput {
+        DoctorOutput::of(run(&mut self.command(&format!("--json {arguments}"))))
     }
 
     /// A library of C code.
@@ -92,12 +92,12 @@ pub fn compile(library: &Path, sources: impl IntoIterator<Item = impl AsRef<OsSt
 
 /// The doctor's JSON object.
 #[derive(Debug)]
-pub struct Told {
+pub struct DoctorOutput {
     pub code: Option<i32>,
     pub json: Value,
 }
 
-impl Told {
+impl DoctorOutput {
     pub fn of(done: Run) -> Self {
         let json = serde_json::from_str(&done.output());
         let json = json.unwrap_or_else(|error| panic!("{error}: {}", done.text()));

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use clinspect_core::{ClError, layout::FrameLayout, ndrange::NdRange, window::Reach};
+use clinspect_core::{ClError, layout::FrameLayout, window::Reach};
 
 use super::{
     ClFrame, Plane, PlaneMemory, ROW_ALIGNMENT,
     upload::{Mapped, SECOND_PART, Span, Uploader},
 };
 use crate::{
-    Arg, ClBuffer, ClContext, Completion, Kernel, Meter, ProgramSource, Rows, Submission, Taken,
-    queue::Event,
+    Arg, ClBuffer, ClContext, Completion, ImportPath, Kernel, Meter, NdRange, ProgramSource, Rows,
+    Submission, queue::Event,
 };
 
 /// Name of the kernel that copies on a CPU.
@@ -201,7 +201,7 @@ impl WebRows {
         self.copied = Some(copied.clone());
         self.rows += self.height;
         let strip = ClFrame {
-            taken: Taken::Copied,
+            taken: ImportPath::Copied,
             source,
             ..self.frame(past, self.past())?
         };
@@ -338,7 +338,7 @@ impl WebRows {
             .collect::<Result<_, ClError>>()?;
         Ok(ClFrame {
             planes,
-            taken: Taken::ZeroCopy,
+            taken: ImportPath::ZeroCopy,
             source: None,
         })
     }

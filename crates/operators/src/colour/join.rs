@@ -6,17 +6,17 @@ use clinspect_core::{
     ClError,
     components::{COMPONENTS, Finder, Limits, Listed, Run, RunDifference},
     mask::packed_stride,
-    ndrange::NdRange,
 };
 use clinspect_opencl::{
-    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, ProgramSource, Submission, frame::ClFrame,
+    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, NdRange, ProgramSource, Submission,
+    frame::ClFrame,
 };
 
 use crate::{
     MaskTarget, Subject,
     inspection::{Finished, Marked, Picture, Submitted},
     lister::{DeviceMask, Scanner},
-    mask::{Expand, packed_mask},
+    marker::{Expand, packed_mask},
     source::{plain_group, target_args},
     to_i32, to_u32,
 };

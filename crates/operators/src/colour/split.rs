@@ -5,18 +5,16 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     components::COMPONENTS,
+    kernels::colour::BLOCK,
     layout::{Component, FrameLayout, SampleType},
-    ndrange::NdRange,
 };
-use clinspect_opencl::{Arg, ClContext, Kernel, Meter, ProgramSource, frame::ClFrame};
+use clinspect_opencl::{Arg, ClContext, Kernel, Meter, NdRange, ProgramSource, frame::ClFrame};
 
 use crate::{
     source::{plain_group, source_args},
     to_i32, to_u32,
 };
 
-/// Pixels that the kernels take together: the kernels' BLOCK.
-const BLOCK: usize = 16;
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
 

@@ -6,10 +6,9 @@ use clinspect_core::ClError;
 use clinspect_core::{
     flat_field::{Reference, Shape},
     layout::{Component, FrameLayout},
-    ndrange::NdRange,
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, NdRange, ProgramSource};
 
 use crate::{
     sample_options,

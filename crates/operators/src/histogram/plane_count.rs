@@ -5,21 +5,21 @@ use std::sync::Arc;
 use crate::{sample_options, source::source_args, to_i32, to_u32};
 use clinspect_core::ClError;
 use clinspect_core::{
+    kernels::{
+        histogram_direct::SAMPLE_TABLES, histogram_pairs::PAIR_TABLE_LEN, histogram_run::BANKS,
+    },
     layout::{FrameLayout, PlaneLayout, SampleType},
-    ndrange::NdRange,
     variant::{HistogramShape, HistogramVariant, banked_copies},
 };
 use clinspect_opencl::frame::Plane;
-use clinspect_opencl::{Arg, ClContext, ClImage, Kernel, Mem, Program, ProgramSource, Submission};
+use clinspect_opencl::{
+    Arg, ClContext, ClImage, Kernel, Mem, NdRange, Program, ProgramSource, Submission,
+};
 
 use super::{COUNTER, HistogramSettings};
 
 /// Longest pattern of a row, in samples, that the kernels support.
 const MAX_PERIOD: usize = 4;
-/// Tables per work-item of `histogram_direct` (`SAMPLE_TABLES` of the kernel).
-const SAMPLE_TABLES: usize = 4;
-/// Distance from one pair table to the next, in counters (`PAIR_TABLE_LEN` of the kernel).
-const PAIR_TABLE_LEN: usize = 65_536 + 1_040;
 /// Device memory for the tables of work-items, bytes.
 const TABLE_BUDGET: usize = 64 << 20;
 /// Work-items with a table of their own per compute unit of a GPU.
@@ -27,8 +27,6 @@ const PRIVATE_ITEMS_PER_UNIT: usize = 128;
 /// Work-items per work-group with shared local memory. A pattern of three needs fewer.
 const SHARED_GROUP: usize = 1024;
 const SHARED_GROUP_OF_THREE: usize = 768;
-/// Counters of a bin in `histogram_run` (`BANKS` of the kernel).
-const BANKS: usize = 32;
 /// Groups that share one table of counters, per compute unit.
 const LOCAL_GROUPS_PER_UNIT: usize = 2;
 
@@ -200,6 +198,7 @@ pub(super) struct PlaneCount {
     /// Counts rows without gaps between them.
     run: Option<RunCount>,
     extra: Extra,
+    is_direct: bool,
     bins: u32,
     shift: u32,
 }
@@ -327,6 +326,7 @@ impl PlaneCount {
             whole_row,
             run,
             extra,
+            is_direct: plan.variant == HistogramVariant::Direct,
             bins: to_u32(bins, "bins")?,
             shift,
         })
@@ -389,13 +389,13 @@ impl PlaneCount {
             end = end.map(|e| e * rows);
             (last, rows) = (all, 1);
         }
-        let mut args = vec![
-            src,
-            offset,
-            stride,
-            Arg::I32x4(self.pattern.channel),
-            Arg::I32x4(self.pattern.begin),
-            Arg::I32x4(end),
+        let mut args = vec![src, offset, stride];
+        // `histogram_direct` counts one channel.
+        if !self.is_direct {
+            let pattern = [self.pattern.channel, self.pattern.begin, end];
+            args.extend(pattern.map(Arg::I32x4));
+        }
+        args.extend([
             Arg::I32(first),
             Arg::I32(last),
             Arg::I32(y0),
@@ -403,7 +403,7 @@ impl PlaneCount {
             Arg::U32(self.shift),
             Arg::U32(self.bins),
             Arg::Mem(counters),
-        ];
+        ]);
         match &self.extra {
             Extra::Tables => args.push(Arg::U32(to_u32(table_len, "a table")?)),
             Extra::Pairs(memory, _) => {

@@ -1,7 +1,7 @@
 //! Differences before the threshold: drawn, or counted to learn a threshold; kernels in `kernels/pitch_threshold_difference.cl`.
 
-use clinspect_core::{ClError, layout::SampleType, ndrange::NdRange, threshold::Reached};
-use clinspect_opencl::{Arg, ClContext, Kernel, Mem, ProgramSource, frame::ClFrame};
+use clinspect_core::{ClError, layout::SampleType, threshold::Reached};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, NdRange, ProgramSource, frame::ClFrame};
 
 use super::PitchThreshold;
 use crate::regions::Ignore;
@@ -25,12 +25,13 @@ pub(super) struct Differences {
 }
 
 impl Differences {
-    fn new(context: &ClContext, sample: SampleType) -> Result<Self, ClError> {
+    fn new(
+        context: &ClContext,
+        sample: SampleType,
+        source: ProgramSource,
+    ) -> Result<Self, ClError> {
         // Planes are buffers even where the comparison reads their image.
-        let program = context.program(
-            ProgramSource::PitchThresholdDifference,
-            &sample_options(sample, false),
-        )?;
+        let program = context.program(source, &sample_options(sample, false))?;
         let show = program.kernel("pitch_threshold_difference")?;
         Ok(Self {
             group: plain_group(context, &show)?,
@@ -112,7 +113,13 @@ impl PitchThreshold {
     fn take_differences(&mut self) -> Result<Differences, ClError> {
         match self.differences.take() {
             Some(differences) => Ok(differences),
-            None => Differences::new(&self.context, self.sample),
+            None => {
+                let source = match self.lattice() {
+                    Some(_) => ProgramSource::LatticeDifference,
+                    None => ProgramSource::PitchThresholdDifference,
+                };
+                Differences::new(&self.context, self.sample, source)
+            }
         }
     }
 

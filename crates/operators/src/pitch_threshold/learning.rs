@@ -6,6 +6,7 @@ use clinspect_core::{
     learning::{Demand, Rule},
     pitch::threshold_q8,
     scales::MAX_SCALES,
+    sight::{Sight, reach_of_contrast},
     threshold::Reached,
 };
 
@@ -30,10 +31,13 @@ pub(super) struct BeforeTrial {
 }
 
 impl PitchThreshold {
+    fn depth(&self) -> Result<u32, ClError> {
+        effective_depth(self.settings.bit_depth, self.sample)
+    }
+
     /// The highest grey level.
     fn highest(&self) -> Result<f64, ClError> {
-        let depth = effective_depth(self.settings.bit_depth, self.sample)?;
-        Ok(f64::from((1_u32 << depth) - 1))
+        Ok(f64::from((1_u32 << self.depth()?) - 1))
     }
 
     /// See [`Inspection::limits`](crate::Inspection::limits).
@@ -93,9 +97,7 @@ impl PitchThreshold {
                 if let Some(BeforeTrial { contrast }) = self.before_trial.take() {
                     self.contrast = contrast;
                 }
-                let mut thetas = vec![i64::from(threshold_q8(self.settings.threshold))];
-                thetas.extend(self.settings.scale_thresholds_q8()?);
-                thetas
+                self.thetas()?
             }
         };
         if let Some((&pixels, levels)) = thetas.split_first() {
@@ -106,5 +108,34 @@ impl PitchThreshold {
             }
         }
         Ok(())
+    }
+
+    /// The thresholds of the pixels and of the levels, 1/256 grey level.
+    fn thetas(&self) -> Result<Vec<i64>, ClError> {
+        let mut thetas = vec![i64::from(threshold_q8(self.settings.threshold))];
+        thetas.extend(self.settings.scale_thresholds_q8()?);
+        Ok(thetas)
+    }
+
+    /// See [`Inspection::sights`](crate::Inspection::sights).
+    pub(super) fn sights_of(&self, values: Option<&[f64]>) -> Result<Vec<Sight>, ClError> {
+        let thetas = match values {
+            Some(values) => (values.iter())
+                .map(|&value| i64::from(threshold_q8(value)))
+                .collect(),
+            None => self.thetas()?,
+        };
+        let contrast = match self.contrast {
+            // The minimum is half of it.
+            Contrast::Known(minimum) if self.is_measured => Some(2.0 * minimum),
+            _ => None,
+        };
+        let reach = reach_of_contrast(contrast, self.depth()?);
+        let sight = |(&name, theta): (&&str, i64)| Sight {
+            name: name.into(),
+            limit: theta as f64 / 256.0,
+            reach,
+        };
+        Ok(NAMES.iter().zip(thetas).map(sight).collect())
     }
 }

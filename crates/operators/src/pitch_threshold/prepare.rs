@@ -4,25 +4,29 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
+    kernels::{pitch_threshold_items::WIDE_BYTES, pitch_threshold_wide::WIDE_GROUP},
+    lattice::VectorComparison,
     layout::{FrameLayout, SampleType},
+    mask::packed_stride,
     pitch::{Axis, Comparison, threshold_q8},
     region::{Rect, area},
     variant::{PitchThresholdVariant, pitch_threshold_variant, wide_rows},
     window::Window,
 };
-use clinspect_opencl::{ClContext, Mem, Meter, ProgramSource, frame::ClFrame};
+use clinspect_opencl::{ClContext, Meter, ProgramSource, frame::ClFrame};
 
 use super::{
-    Counters, Launch, PitchThreshold, count_judged, judged,
+    COUNTERS, Launch, PitchThreshold,
+    along::{self, VectorWords},
+    count_judged, judged,
     scales::{Scales, Tiles},
     settings::{ComparisonWords, PitchThresholdSettings, check_forced},
-    wide::{Fixed, WIDE_GROUP, WideSplit},
+    wide::{Fixed, WideSplit},
 };
 use crate::{
-    Contrast, Inspection, Marked, MaskTarget, Repeating, Subject, WARM_UP_ROWS,
+    Contrast, Inspection, MaskTarget, Repeating, Subject, WARM_UP_ROWS,
     depth::{check_threshold, effective_depth},
-    lister::Lister,
-    mask::Expand,
+    marker::{Marker, Marks, counters},
     presence::Presence,
     regions::{Ignore, Rois},
     sample_options,
@@ -30,10 +34,8 @@ use crate::{
     upload,
 };
 
-/// Bytes of a row per work-item of the wide kernel.
-const WIDE_BYTES: usize = 16;
 /// Bands of rows per compute unit of a CPU.
-const BANDS_PER_UNIT: usize = 4;
+pub(super) const BANDS_PER_UNIT: usize = 4;
 
 impl PitchThreshold {
     /// Prepares kernels for frames of `layout`: compiles them and runs them once. Plane 0 is
@@ -68,12 +70,10 @@ impl PitchThreshold {
             // The frame of zeros lacks the pattern everywhere, so all kernels run.
             warm.contrast = Contrast::Known(1.0);
         }
-        warm.mark(
-            Subject::whole(&input, small.height, &meter),
-            MaskTarget::Grey(&output),
-        )?;
+        let subject = Subject::whole(&input, small.height, &meter);
+        warm.mark(subject, MaskTarget::Grey(&output))?;
         warm.warm_up_levels(&input, &meter)?;
-        warm.warm_up_list(&input, &meter)?;
+        warm.warm_up_list(subject)?;
         Ok(operator)
     }
 
@@ -95,8 +95,10 @@ impl PitchThreshold {
                 "{judged_area} judged pixels could overflow a 32-bit counter; set smaller rois"
             )));
         }
-        let words = |c| ComparisonWords::new(c, settings.inward(c));
-        let comparison_words: Vec<ComparisonWords> = comparisons.iter().map(words).collect();
+        let is_turned = settings.turned().is_some();
+        let along_axes = settings.along_axes()?;
+        let words = |c: &Comparison| ComparisonWords::new(c, settings.inward(c.multiple));
+        let comparison_words: Vec<ComparisonWords> = along_axes.iter().map(words).collect();
         let images = settings
             .image
             .then(|| PlaneImages::new(context, &layout.first_plane()))
@@ -133,9 +135,15 @@ impl PitchThreshold {
         if general != PitchThresholdVariant::Bytes {
             general_options += &format!(" -DMODE={}", settings.mode());
         }
-        let kernel = context.program(source, &general_options)?.kernel(name)?;
-        let fixed = if variant == PitchThresholdVariant::Fixed {
-            let along_x = comparisons.iter().filter(|c| c.axis == Axis::X);
+        let (kernel, name, along_vectors) = if is_turned {
+            let (kernel, name, launch) = along::kernel(context, layout, settings)?;
+            (kernel, name, Some(launch))
+        } else {
+            let kernel = context.program(source, &general_options)?.kernel(name)?;
+            (kernel, name, None)
+        };
+        let fixed = if variant == PitchThresholdVariant::Fixed && !is_turned {
+            let along_x = along_axes.iter().filter(|c| c.axis == Axis::X);
             let reach = along_x.map(Comparison::margin).max().unwrap_or(0);
             let flags = settings.flags();
             Fixed::new(
@@ -149,52 +157,64 @@ impl PitchThreshold {
         } else {
             None
         };
-        let launch = match general {
-            PitchThresholdVariant::Bytes => Launch::Bytes(plain_group(context, &kernel)?),
-            PitchThresholdVariant::Wide | PitchThresholdVariant::Fixed => {
+        let launch = match (along_vectors, general) {
+            (Some(launch), _) => launch,
+            (None, PitchThresholdVariant::Bytes) => Launch::Bytes(plain_group(context, &kernel)?),
+            (None, PitchThresholdVariant::Wide | PitchThresholdVariant::Fixed) => {
                 let pixels = WIDE_BYTES / layout.sample.bytes();
                 let item_rows = wide_rows(context.caps(), width.div_ceil(pixels) * height);
                 let group = WIDE_GROUP.min(context.kernel_work_group(&kernel)?);
-                let margin = (comparisons.iter())
-                    .filter(|c| c.axis == Axis::X && settings.inward(c).is_some())
+                let margin = (along_axes.iter())
+                    .filter(|c| c.axis == Axis::X && settings.inward(c.multiple).is_some())
                     .map(Comparison::margin)
                     .max();
                 let split = WideSplit::new([width, height], margin.unwrap_or(0), pixels, item_rows);
                 Launch::Wide(split, group)
             }
-            PitchThresholdVariant::Words => {
+            (None, PitchThresholdVariant::Words) => {
                 Launch::Bands(context.caps().compute_units * BANDS_PER_UNIT)
             }
         };
+        let (of_masks, of_presence) = if is_turned {
+            (ProgramSource::LatticeMask, ProgramSource::LatticePresence)
+        } else {
+            (ProgramSource::PitchThresholdMask, ProgramSource::Presence)
+        };
         // A program for images has no kernel that expands a packed mask from a buffer.
-        let plain = context.program(
-            ProgramSource::PitchThresholdMask,
-            &sample_options(layout.sample, false),
-        )?;
+        let plain = context.program(of_masks, &sample_options(layout.sample, false))?;
         let by_columns = match settings.variant {
             None => context.caps().is_cpu,
             Some(variant) => variant == PitchThresholdVariant::Words,
         };
-        let pitches = [settings.pitch_x, settings.pitch_y];
+        let cell = settings.cell_box();
         let presence = (settings.contrast != Contrast::Off)
-            .then(|| Presence::new(context, layout, pitches, depth, by_columns))
+            .then(|| Presence::new(context, of_presence, layout, cell, depth, by_columns))
             .transpose()?;
-        let scales = if settings.scales > 0 && !comparisons.is_empty() {
+        let scales = if settings.scales > 0 && !along_axes.is_empty() {
             let tiles = if variant == PitchThresholdVariant::Fixed {
-                Tiles::new(context, settings, &comparisons, &comparison_words)?
+                Tiles::new(context, settings, &along_axes, &comparison_words)?
             } else {
                 None
             };
-            let scales = Scales::new(context, settings, &comparisons, layout, by_columns, tiles)?;
+            let scales = Scales::new(context, settings, &along_axes, layout, by_columns, tiles)?;
             Some(scales)
         } else {
             None
         };
-        let at_pitches = [(Axis::X, pitches[0]), (Axis::Y, pitches[1])];
-        let at_pitches = at_pitches
-            .into_iter()
-            .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1))
-            .collect();
+        let [x, y] = settings.axis_pitches();
+        let vectors = match settings.turned() {
+            Some(lattice) => lattice.vectors().to_vec(),
+            None => vec![[x, 0.0], [0.0, y]],
+        };
+        let repeats = vectors.iter().enumerate();
+        let repeats = repeats.filter_map(|(number, &v)| VectorComparison::new(number, v, 1));
+        let comparison_memory = if is_turned {
+            let words = |c: &VectorComparison| VectorWords::new(c, settings.inward(c.multiple));
+            let words: Vec<VectorWords> = comparisons.iter().map(words).collect();
+            upload(context, &words, "comparisons")?
+        } else {
+            upload(context, &comparison_words, "comparisons")?
+        };
         let ignore = (settings.ignored.as_ref())
             .map(|pixels| Ignore::new(context, &plain, pixels, height))
             .transpose()?;
@@ -208,43 +228,32 @@ impl PitchThreshold {
             name,
             launch,
             fixed,
-            slot: 0,
-            clean: true,
-            marked: Marked::default(),
             presence,
             contrast: settings.contrast,
+            is_measured: false,
             before_trial: None,
             scales,
-            at_pitches,
+            repeats: repeats.map(|c| (c.vector, c.distance)).collect(),
             weak: weak.collect(),
             settings: settings.clone(),
             window,
-            expand: Expand::new(context, &plain)?,
-            comparisons: upload(context, &comparison_words, "comparisons")?,
+            marker: Marker::new(context, &plain, COUNTERS, !by_columns)?,
+            comparisons: comparison_memory,
             comparison_list: comparisons,
             rois: Rois::new(context, &settings.regions(width, &window))?,
             everywhere: Rois::new(context, &[Rect::new(0, 0, width, height)])?,
-            unused_counters: counters(context)?,
-            counters: counters(context)?,
-            packed: None,
+            unused_counters: counters(context, COUNTERS)?,
             differences: None,
             sample: layout.sample,
-            lister: Lister::new(context, &plain, !by_columns)?,
             theta: threshold_q8(settings.threshold),
             flags: settings.flags(),
             width,
+            row_bytes: width * layout.sample.bytes(),
+            stride: packed_stride(width),
             judged_pixels: count_judged(&judged, ignore.as_ref().map(Ignore::bitmap)),
             judged,
             ignore,
-            pitches,
             images,
         })
     }
-}
-
-/// The counters, set to zero.
-fn counters(context: &ClContext) -> Result<Mem, ClError> {
-    let mem = context.device_memory(size_of::<Counters>())?;
-    context.zero(&mem, size_of::<Counters>(), "the pixel counters")?;
-    Ok(mem)
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     ignored::Ignored,
+    kernels::scales_items::{FIRST_ROWS, ITEM_BLOCKS, MADE_ROWS},
     layout::FrameLayout,
     mask::packed_stride,
-    ndrange::NdRange,
     pitch::{Axis, Comparison},
     region::Rect,
     scale_tiles::{ScaleTiles, TILE_GROUP},
@@ -15,7 +15,8 @@ use clinspect_core::{
     window::Window,
 };
 use clinspect_opencl::{
-    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program, ProgramSource, Submission,
+    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, NdRange, Program, ProgramSource,
+    Submission,
     frame::{ClFrame, Plane},
 };
 
@@ -359,12 +360,6 @@ impl IgnoredBlocks {
     }
 }
 
-/// Blocks that a work-item of a GPU makes; the kernels' ITEM_BLOCKS.
-const ITEM_BLOCKS: usize = 4;
-/// Rows of the frame per work-item of `scales_first`; the kernel's FIRST_ROWS.
-const FIRST_ROWS: usize = 4;
-/// Rows of the next level's pictures that a work-item of a GPU makes; the kernels' MADE_ROWS.
-const MADE_ROWS: usize = 4;
 /// What [`Scales::judge_repaired`] needs of the comparison of pixels.
 pub struct Pixels<'a> {
     /// Packed mask of all rows of the plane, and its first byte.

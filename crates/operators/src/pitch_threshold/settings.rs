@@ -5,6 +5,8 @@ use std::sync::Arc;
 use clinspect_core::ClError;
 use clinspect_core::{
     ignored::{Bitmap, Ignored},
+    kernels::pitch_threshold::{BRIGHT, DARK, INWARD, MATCHED, MINIMUM},
+    lattice::{Lattice, VectorComparison},
     layout::{FrameLayout, SampleType},
     pitch::{Axis, Comparison},
     presence::nominal_height,
@@ -18,13 +20,6 @@ use gst::glib;
 use crate::Contrast;
 use crate::depth::{check_threshold, largest_depth};
 
-/// Flags of the kernel, with the kernel's names.
-const MINIMUM: i32 = 1;
-const MATCHED: i32 = 2;
-const BRIGHT: i32 = 4;
-const DARK: i32 = 8;
-const INWARD: i32 = 16;
-
 /// A comparison for the kernels. Twin of `comparison_t`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
@@ -36,10 +31,9 @@ pub(super) struct ComparisonWords {
     whole2: i32,
     fraction2: i32,
     edge_margin: i32,
-    unused: i32,
 }
 
-const _: () = assert!(size_of::<ComparisonWords>() == 32);
+const _: () = assert!(size_of::<ComparisonWords>() == 28);
 
 impl ComparisonWords {
     /// A comparison that judges no pixel inward that is closer than `inward` to the edge; `None`: it
@@ -54,7 +48,6 @@ impl ComparisonWords {
             whole2: c.whole2,
             fraction2: c.fraction2,
             edge_margin: edge_margin.unwrap_or(i32::MAX),
-            unused: 0,
         }
     }
 }
@@ -64,13 +57,13 @@ impl ComparisonWords {
 #[enum_type(name = "GstClPitchCompare")]
 pub enum Compare {
     /// With the mean of both.
-    #[default]
     #[enum_value(
         name = "Average: with the mean of both neighbours; leaves a ghost on each side",
         nick = "average"
     )]
     Average,
     /// With each of them.
+    #[default]
     #[enum_value(
         name = "Minimum: with each neighbour; the smaller difference counts; no ghosts",
         nick = "minimum"
@@ -124,6 +117,8 @@ pub struct PitchThresholdSettings {
     pub pitch_x: f64,
     /// Pitch along y, px; 0 for no comparison along y.
     pub pitch_y: f64,
+    /// The vectors along which pixels are compared, instead of the pitches.
+    pub lattice: Option<Lattice>,
     /// Multiples of the pitches at which pixels are compared.
     pub multiples: Vec<u32>,
     /// Threshold, grey levels.
@@ -168,18 +163,83 @@ impl PitchThresholdSettings {
         check_threshold(self.threshold, largest_depth(self.bit_depth))?;
         self.comparisons()?;
         self.scale_thresholds_q8()?;
+        if let (Some(lattice), 1..) = (self.turned(), self.scales) {
+            return Err(ClError::Refused(format!(
+                "scales={} compares blocks of pixels along rows and columns, but {} is turned against them; set \
+                 scales=0, or turn the camera until the vectors are parallel to the rows and columns",
+                self.scales,
+                in_words(&lattice)
+            )));
+        }
         Ok(())
     }
 
-    /// The comparisons in use: along x, then along y, each at every multiple.
+    /// The lattice, if rows and columns are not compared.
+    pub fn turned(&self) -> Option<Lattice> {
+        self.lattice.filter(|lattice| lattice.pitches().is_none())
+    }
+
+    /// The pitches along x and y at which rows and columns are compared, px; 0 for none.
+    pub fn axis_pitches(&self) -> [f64; 2] {
+        match self.lattice {
+            Some(lattice) => lattice.pitches().unwrap_or_default(),
+            // Other numbers are refused, not taken for 0.
+            None => {
+                [self.pitch_x, self.pitch_y].map(|pitch| if pitch <= 0.0 { 0.0 } else { pitch })
+            }
+        }
+    }
+
+    /// Width and height of the box around a cell of the pattern, px; 0 along an axis without a pitch.
+    pub(super) fn cell_box(&self) -> [f64; 2] {
+        match self.turned() {
+            Some(lattice) => lattice.cell_box(),
+            None => self.axis_pitches(),
+        }
+    }
+
+    /// Lengths of the vectors in use, px; 0 for none. Those along the axes are the pitches.
+    pub(super) fn lengths(&self) -> [f64; 2] {
+        match self.turned() {
+            Some(lattice) => lattice.lengths(),
+            None => self.axis_pitches(),
+        }
+    }
+
+    /// The comparisons in use: along x, then along y, or along each vector, at every multiple.
     ///
     /// # Errors
     /// [`ClError::Refused`] if there is no comparison, or for a distance under a pixel.
-    pub fn comparisons(&self) -> Result<Vec<Comparison>, ClError> {
-        if self.pitch_x <= 0.0 && self.pitch_y <= 0.0 && !self.may_be_blind {
+    pub fn comparisons(&self) -> Result<Vec<VectorComparison>, ClError> {
+        let along_axes = self.along_axes()?;
+        let Some(lattice) = self.turned() else {
+            return Ok(along_axes.iter().map(VectorComparison::from).collect());
+        };
+        let mut comparisons = Vec::new();
+        for (number, &v) in lattice.vectors().iter().enumerate() {
+            for &multiple in &self.multiples {
+                comparisons.push(VectorComparison::new(number, v, multiple).ok_or_else(|| {
+                    ClError::Refused(format!(
+                        "the vector ({}, {}) of lattice times {multiple} (multiples) is longer than any frame; lower \
+                         multiples, or set a shorter vector",
+                        v[0], v[1]
+                    ))
+                })?);
+            }
+        }
+        Ok(comparisons)
+    }
+
+    /// The comparisons along x, then along y, each at every multiple; none with a lattice that is turned.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] if there is no comparison at all, or for a distance under a pixel.
+    pub fn along_axes(&self) -> Result<Vec<Comparison>, ClError> {
+        let [pitch_x, pitch_y] = self.axis_pitches();
+        if [pitch_x, pitch_y] == [0.0; 2] && self.turned().is_none() && !self.may_be_blind {
             return Err(ClError::Refused(
                 "no pitch is set; set pitch-x to the distance after which the pattern repeats along a \
-                 row in pixels, pitch-y to that along a column, or both"
+                 row in pixels, pitch-y to that along a column, or both, or set lattice"
                     .into(),
             ));
         }
@@ -190,10 +250,7 @@ impl PitchThresholdSettings {
             ));
         }
         let mut comparisons = Vec::new();
-        for (axis, pitch, name) in [
-            (Axis::X, self.pitch_x, "pitch-x"),
-            (Axis::Y, self.pitch_y, "pitch-y"),
-        ] {
+        for (axis, pitch, name) in [(Axis::X, pitch_x, "pitch-x"), (Axis::Y, pitch_y, "pitch-y")] {
             if pitch <= 0.0 {
                 continue;
             }
@@ -261,11 +318,11 @@ impl PitchThresholdSettings {
         factors.iter().enumerate().map(threshold).collect()
     }
 
-    /// The edge margin of a comparison that judges pixels inward: the one at the smallest multiple. At
+    /// The edge margin of a comparison at a multiple that judges pixels inward: the one at the smallest multiple. At
     /// several pitches both neighbours on one side would be so far away that shading and a slightly
     /// wrong pitch show as differences (docs/quality.md).
-    pub(super) fn inward(&self, comparison: &Comparison) -> Option<usize> {
-        let is_nearest = self.multiples.iter().min() == Some(&comparison.multiple);
+    pub(super) fn inward(&self, multiple: u32) -> Option<usize> {
+        let is_nearest = self.multiples.iter().min() == Some(&multiple);
         (self.borders == Borders::Inward && is_nearest).then_some(self.edge_margin as usize)
     }
 
@@ -289,14 +346,14 @@ impl PitchThresholdSettings {
     /// ignored, as rectangles without common pixels; row 0 is the first processed row.
     pub(super) fn judged(
         &self,
-        comparisons: &[Comparison],
+        comparisons: &[VectorComparison],
         width: usize,
         window: &Window,
     ) -> Vec<Rect> {
         let rows = Rect::new(0, window.first, width, window.rows);
         let judged: Vec<Rect> = comparisons
             .iter()
-            .flat_map(|c| c.judged(width, window.height, self.inward(c)))
+            .flat_map(|c| c.judged(width, window.height, self.inward(c.multiple)))
             .map(|rect| rect.intersect(&rows))
             .filter(|rect| !rect.is_empty())
             .collect();
@@ -310,24 +367,34 @@ impl PitchThresholdSettings {
 
     /// Number of pixels of a `width` × `height` frame that at least one of the comparisons judges in a
     /// region if no pixel is ignored.
-    pub fn judged_pixels(&self, comparisons: &[Comparison], width: usize, height: usize) -> u64 {
+    pub fn judged_pixels(
+        &self,
+        comparisons: &[VectorComparison],
+        width: usize,
+        height: usize,
+    ) -> u64 {
         area(&self.judged(comparisons, width, &Window::frame(height)))
     }
 
     /// Rows of a web that a strip needs above and below it.
-    pub(super) fn reach(&self, comparisons: &[Comparison]) -> Reach {
-        let along_y = comparisons.iter().filter(|c| c.axis == Axis::Y);
+    pub(super) fn reach(&self, comparisons: &[VectorComparison]) -> Reach {
         // Whether a defect in a strip's last row ends there is known when the next row has come, or the web
         // has ended.
         let mut reach = Reach {
             both: 1,
             ..Reach::default()
         };
-        for comparison in along_y {
-            reach.both = reach.both.max(comparison.margin());
-            if self.inward(comparison).is_some() {
-                reach.inward = reach.inward.max(comparison.margin2());
-                reach.first = reach.first.max(comparison.margin());
+        for comparison in comparisons {
+            let [beside, margin] = comparison.distance.margins();
+            let [_, far] = comparison.double.margins();
+            reach.both = reach.both.max(margin);
+            if self.inward(comparison.multiple).is_some() {
+                reach.inward = reach.inward.max(far);
+                reach.first = reach.first.max(margin);
+                if beside > 0 {
+                    // The pixels of all rows that lack a neighbour on the left or the right.
+                    reach.both = reach.both.max(far);
+                }
             }
         }
         if self.scales > 0 {
@@ -337,15 +404,16 @@ impl PitchThresholdSettings {
             reach.both += margin + 2 * scales::behind(self.scales);
         }
         if self.contrast != Contrast::Off {
-            reach.tile = nominal_height(self.pitch_y);
+            let [_, height] = self.cell_box();
+            reach.tile = nominal_height(height);
         }
         reach
     }
 
     /// The largest margin along y.
-    fn margin_y(comparisons: &[Comparison]) -> usize {
-        let along_y = comparisons.iter().filter(|c| c.axis == Axis::Y);
-        along_y.map(Comparison::margin).max().unwrap_or(0)
+    fn margin_y(comparisons: &[VectorComparison]) -> usize {
+        let margins = comparisons.iter().map(|c| c.distance.margins());
+        margins.map(|[_, y]| y).max().unwrap_or(0)
     }
 
     /// The height of the frame, or of a web: so large that a distance along y never exceeds it.
@@ -375,30 +443,48 @@ impl PitchThresholdSettings {
         let ignored = ignored.filter(|_| !self.line_scan);
         let height = self.judged_height(height);
         let comparisons = self.comparisons()?;
-        for (axis, name) in [(Axis::X, "pitch-x"), (Axis::Y, "pitch-y")] {
-            let along: Vec<Comparison> = comparisons
-                .iter()
-                .filter(|c| c.axis == axis)
-                .copied()
-                .collect();
-            let margin = along.iter().map(Comparison::margin).min();
-            if let Some(margin) = margin
-                && self.judged_pixels(&along, width, height) == 0
-            {
+        for (vector, axis) in ["pitch-x", "pitch-y"].into_iter().enumerate() {
+            let along = comparisons.iter().filter(|c| c.vector == vector);
+            let along: Vec<VectorComparison> = along.copied().collect();
+            let Some(nearest) = along.iter().min_by_key(|c| c.multiple) else {
+                continue;
+            };
+            let [x, y] = nearest.distance.margins();
+            let lattice = self.turned();
+            let turned = lattice.and_then(|lattice| lattice.vectors().get(vector).copied());
+            let (name, neighbours) = match turned {
+                Some(v) => (
+                    format!("the vector ({}, {}) of lattice", v[0], v[1]),
+                    format!("neighbours {x} columns and {y} rows away on both sides"),
+                ),
+                None => (
+                    axis.to_owned(),
+                    format!("a neighbour {} pixels away on both sides", x.max(y)),
+                ),
+            };
+            let lower = match turned {
+                Some(_) => "set shorter vectors".to_owned(),
+                None => format!("lower {name}, set it to 0"),
+            };
+            if self.judged_pixels(&along, width, height) == 0 {
                 return Err(ClError::Refused(format!(
                     "no pixel of the {width}x{height} frame can be judged with {name}, because a pixel \
-                     needs a neighbour {margin} pixels away on both sides within the frame; lower \
-                     {name}, set it to 0, or set rois to regions that have such pixels"
+                     needs {neighbours} within the frame; {lower}, or set rois to regions that have such \
+                     pixels"
                 )));
             }
             if let Some(ignored) = ignored
-                && !along.is_empty()
                 && ignored.count_judged(&self.judged(&along, width, &Window::frame(height))) == 0
             {
                 return Err(ClError::Refused(format!(
                     "no pixel of the {width}x{height} frame can be judged with {name}, because \
                      mask and regions of ignore cover all that have neighbours; leave pixels \
-                     to judge, or set {name} to 0"
+                     to judge{}",
+                    if turned.is_some() {
+                        String::new()
+                    } else {
+                        format!(", or set {name} to 0")
+                    }
                 )));
             }
         }
@@ -432,6 +518,13 @@ impl PitchThresholdSettings {
         }
         flags
     }
+}
+
+/// A lattice as the property shows it.
+fn in_words(lattice: &Lattice) -> String {
+    let numbers = lattice.vectors().as_flattened();
+    let numbers: Vec<String> = numbers.iter().map(f64::to_string).collect();
+    format!("lattice=<{}>", numbers.join(", "))
 }
 
 /// Refuses a forced variant that the device cannot run.

@@ -3,14 +3,11 @@
 
 use std::sync::Arc;
 
-use clinspect_core::{ClError, ndrange::NdRange, variant::fixed_rows};
-use clinspect_opencl::{Arg, ClContext, Kernel, Program, ProgramSource, frame::Plane};
+use clinspect_core::{ClError, kernels::pitch_threshold_wide::WIDE_GROUP, variant::fixed_rows};
+use clinspect_opencl::{Arg, ClContext, Kernel, NdRange, Program, ProgramSource, frame::Plane};
 
 use super::settings::ComparisonWords;
 use crate::to_i32;
-
-/// Work-items per work-group of the wide kernel.
-pub(super) const WIDE_GROUP: usize = 128;
 
 /// The items of a frame: those at the left and the right edge, which also compare pixels that lack a
 /// neighbour along x, have rows of the launch of their own.
@@ -109,7 +106,7 @@ pub(super) fn list(comparisons: &[ComparisonWords]) -> Option<String> {
         return None;
     }
     let braces = comparisons.iter().map(|words| {
-        let numbers: &[i32; 8] = bytemuck::cast_ref(words);
+        let numbers: &[i32; 7] = bytemuck::cast_ref(words);
         format!("{{{}}}", numbers.map(|n| n.to_string()).join(","))
     });
     Some(braces.collect::<Vec<_>>().join(","))

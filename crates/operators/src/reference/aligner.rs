@@ -2,17 +2,16 @@
 
 use clinspect_core::{
     ClError,
-    ndrange::NdRange,
-    reference::{self, Freedom, Judged, Model, Step, Warp},
+    reference::{self, Freedom, JudgedArea, Model, Step, Warp},
 };
-use clinspect_opencl::{Arg, Kernel, Mem, Meter, frame::ClFrame};
+use clinspect_opencl::{Arg, Kernel, Mem, Meter, NdRange, frame::ClFrame};
 
 use super::{Align, BLOCK, Base, ReferenceSettings};
 use crate::to_i32;
 
 /// Where a frame was found.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct PartPlace {
     /// Where the pixels of the model lie in the frame.
     pub warp: Warp,
     /// The correlation there, 0 to 1.
@@ -23,7 +22,7 @@ pub(super) struct Found {
     pub step: Step,
 }
 
-impl Default for Found {
+impl Default for PartPlace {
     /// A frame that is compared where it is.
     fn default() -> Self {
         Self {
@@ -35,7 +34,7 @@ impl Default for Found {
     }
 }
 
-impl Found {
+impl PartPlace {
     /// A pixel along x, to warm kernels up.
     pub fn moved() -> Self {
         let warp = Warp {
@@ -68,7 +67,7 @@ impl Aligner {
         base: &Base,
         settings: &ReferenceSettings,
         model: &Model,
-        judged: &Judged,
+        judged: &JudgedArea,
     ) -> Result<Self, ClError> {
         let freedom = match settings.align {
             Align::None | Align::Translation => Freedom::Shift,
@@ -93,11 +92,21 @@ impl Aligner {
         })
     }
 
+    /// See [`reference::Aligner::has_structure`].
+    pub fn has_structure(&self) -> bool {
+        self.aligner.has_structure()
+    }
+
     /// Finds a frame, and waits.
     ///
     /// # Errors
     /// The failing call.
-    pub fn find(&mut self, base: &Base, frame: &ClFrame, meter: &Meter) -> Result<Found, ClError> {
+    pub fn find(
+        &mut self,
+        base: &Base,
+        frame: &ClFrame,
+        meter: &Meter,
+    ) -> Result<PartPlace, ClError> {
         let [src, offset, stride, ..] = base.frame_args(frame.plane(0)?)?;
         let [across, down] = base.size.map(|n| n / SIDE);
         let (item_blocks, range) = if base.context.caps().is_cpu {
@@ -121,7 +130,7 @@ impl Aligner {
         let bytes = bytemuck::cast_slice_mut(&mut self.sums);
         submission.read(&self.out, 0, bytes, "sums of the frame")?;
         let found = self.aligner.find(&self.sums);
-        Ok(Found {
+        Ok(PartPlace {
             warp: found.warp,
             score: found.score,
             misfit: found.misfit,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     layout::{FrameLayout, SampleType},
+    mask::packed_stride,
     reference::Model,
 };
-use clinspect_opencl::{Memory, Meter, frame::ClFrame};
+use clinspect_opencl::{ClBuffer, Memory, Meter, frame::ClFrame};
 
 use super::{Align, Progress, Reference, ReferenceSettings, Training};
 use crate::{JudgedComponents, colour::Components, inspection::Component};
@@ -56,12 +57,20 @@ pub struct ComponentTraining {
     parts: Vec<Training>,
     /// Finds where frames lie.
     leader: Option<Training>,
+    /// Frames that the training takes, those that are left out included.
+    wanted: u32,
+    /// Frames so far, those that were left out included.
+    seen: u32,
+    /// The frames that were left out, counted from 1.
+    left_out: Vec<u32>,
 }
 
 /// A frame of a training, and a comparison with what the other frames trained.
 pub struct HeldOut {
     /// The frame as it was read for the training.
     pub frame: ClFrame,
+    /// Memory for its packed mask.
+    pub mask: ClBuffer,
     /// Compares frames with the others.
     pub others: Components<Reference>,
 }
@@ -81,11 +90,7 @@ impl Components<Reference> {
         if !self.are_apart() || settings.align == Align::None {
             return Ok(self);
         }
-        let model = models.map(Models::luma).transpose();
-        let settings = ReferenceSettings {
-            model: model.map_err(ClError::Refused)?.flatten(),
-            ..settings.clone()
-        };
+        let settings = leader_settings(settings, models)?;
         let leader = Reference::new(self.context(), &layout.grey(), &settings)?;
         Ok(self.with_leader(leader))
     }
@@ -99,6 +104,9 @@ impl Components<Reference> {
         Ok(ComponentTraining {
             parts: parts.collect::<Result<_, _>>()?,
             leader: self.leader().map(Reference::training).transpose()?,
+            wanted: (self.all().iter()).fold(1, |most, part| most.max(part.settings.train_frames)),
+            seen: 0,
+            left_out: Vec::new(),
         })
     }
 
@@ -115,15 +123,37 @@ impl Components<Reference> {
     }
 }
 
+/// The settings of the one that finds frames by their luma, for components with these models.
+fn leader_settings(
+    settings: &ReferenceSettings,
+    models: Option<&Models>,
+) -> Result<ReferenceSettings, ClError> {
+    let model = models.map(Models::luma).transpose();
+    Ok(ReferenceSettings {
+        model: model.map_err(ClError::Refused)?.flatten(),
+        ..settings.clone()
+    })
+}
+
 impl ComponentTraining {
-    /// Number of frames so far.
+    /// Number of frames that were added.
     pub fn frames(&self) -> u32 {
         self.parts.first().map_or(0, Training::frames)
     }
 
-    /// Number of frames that are needed.
+    /// Number of frames so far, those that were left out included.
+    pub fn seen(&self) -> u32 {
+        self.seen
+    }
+
+    /// Number of frames that the training takes, those that are left out included.
     pub fn wanted(&self) -> u32 {
-        self.parts.first().map_or(0, Training::wanted)
+        self.wanted
+    }
+
+    /// The frames that were left out, counted from 1.
+    pub fn left_out(&self) -> &[u32] {
+        &self.left_out
     }
 
     /// Adds a frame, and waits. `operator` splits it.
@@ -133,32 +163,52 @@ impl ComponentTraining {
     pub fn add(
         &mut self,
         operator: &mut Components<Reference>,
+        frame: (&ClFrame, usize),
+        meter: &Arc<Meter>,
+    ) -> Result<Progress, ClError> {
+        self.seen += 1;
+        let progress = self.add_parts(operator, frame, meter)?;
+        if progress != Progress::Added {
+            self.left_out.push(self.seen);
+        }
+        Ok(progress)
+    }
+
+    /// The models of the frames that were added; `None` if those are not more than half of the training, so that they may
+    /// be the ones that are wrong.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn models(&self, meter: &Meter) -> Result<Option<Models>, ClError> {
+        if 2 * self.frames() <= self.wanted {
+            return Ok(None);
+        }
+        let models = self.parts.iter().map(|part| part.model(meter));
+        Ok(Some(Models(models.collect::<Result<_, _>>()?)))
+    }
+
+    fn add_parts(
+        &mut self,
+        operator: &mut Components<Reference>,
         (frame, rows): (&ClFrame, usize),
         meter: &Arc<Meter>,
-    ) -> Result<Progress<Models>, ClError> {
+    ) -> Result<Progress, ClError> {
         let mut place = None;
         if let Some(leader) = &mut self.leader {
             let luma = operator.grey(frame, rows, meter)?;
-            leader.add(luma, meter)?;
-            place = leader.last_place();
-            if place.is_none() {
-                return Ok(Progress::Unmatched);
+            match leader.add(luma, meter)? {
+                Progress::Added => place = leader.last_place(),
+                left_out => return Ok(left_out),
             }
         }
-        let mut models = Vec::new();
         let planes = operator.planes(frame, rows, meter)?;
         for (part, plane) in self.parts.iter_mut().zip(planes) {
             match part.add_at(plane, place.as_ref(), meter)? {
                 Progress::Added => {}
-                Progress::Unmatched => return Ok(Progress::Unmatched),
-                Progress::Done(model) => models.push(model),
+                left_out => return Ok(left_out),
             }
         }
-        Ok(if models.is_empty() {
-            Progress::Added
-        } else {
-            Progress::Done(Models(models))
-        })
+        Ok(Progress::Added)
     }
 
     /// By component the samples of the frame that was added last, as they were added; `None` if the frame was left out.
@@ -218,11 +268,20 @@ impl ComponentTraining {
             })
         })?;
         let operator = match like.leader() {
-            Some(leader) => operator.with_alignment(layout, &leader.settings, Some(&models))?,
+            Some(leader) => {
+                let settings = leader_settings(&leader.settings, Some(&models))?;
+                operator.with_leader(Reference::prepare(
+                    like.context(),
+                    &layout.grey(),
+                    &settings,
+                )?)
+            }
             None => operator,
         };
+        let mask_bytes = packed_stride(layout.width) * layout.height;
         Ok(Some(HeldOut {
             frame: frame_of(like, samples, meter)?,
+            mask: ClBuffer::new(like.context(), mask_bytes, meter)?,
             others: operator,
         }))
     }

@@ -9,7 +9,7 @@ use clinspect_core::{
     threshold::Reached,
 };
 
-use super::Reference;
+use super::{Reference, ReferenceSettings};
 use crate::{Limit, Subject};
 
 const THRESHOLD: Limit = Limit {
@@ -72,18 +72,36 @@ impl Reference {
 
     /// See [`Inspection::try_limits`](crate::Inspection::try_limits).
     pub(super) fn try_value(&mut self, value: Option<f64>) -> Result<(), ClError> {
-        let mut deviations = self.settings.deviations();
-        let learned = match self.learns_factor {
-            true => &mut deviations.factor,
-            false => &mut deviations.threshold,
+        self.is_trial = value.is_some();
+        let deviations = match value {
+            Some(value) => self.settings_with(value).deviations(),
+            None => self.settings.deviations(),
         };
-        if let Some(value) = value {
-            *learned = value;
-        }
         self.set_deviations(&deviations)
     }
 
+    /// The settings with this value of the learned limit.
+    pub(super) fn settings_with(&self, value: f64) -> ReferenceSettings {
+        let settings = self.settings.clone();
+        if self.learns_factor {
+            ReferenceSettings {
+                deviation_factor: value,
+                ..settings
+            }
+        } else {
+            ReferenceSettings {
+                threshold: value,
+                ..settings
+            }
+        }
+    }
+
     fn set_deviations(&mut self, deviations: &Deviations) -> Result<(), ClError> {
+        // Of several components one limit is tried at a time.
+        if self.deviations == *deviations {
+            return Ok(());
+        }
+        self.deviations = *deviations;
         match (&mut self.model, &self.settings.model) {
             (Some(device), Some(model)) => device.set_limits(&self.base, model, deviations),
             _ => Ok(()),

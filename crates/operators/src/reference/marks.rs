@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use clinspect_core::{ClError, mask::packed_stride, ndrange::NdRange, reference::Warp};
-use clinspect_opencl::{Arg, ClBuffer, Kernel, Mem, Memory, Meter, Rows, Submission};
+use clinspect_core::{ClError, mask::packed_stride, reference::Warp};
+use clinspect_opencl::{Arg, ClBuffer, Kernel, Mem, Memory, Meter, NdRange, Rows, Submission};
 
 use super::{Base, warper::Warper};
 use crate::{to_i32, to_u32};
@@ -17,7 +17,7 @@ pub(super) type Packed<'a> = (&'a ClBuffer, usize);
 
 /// The kernels and their memory.
 #[derive(Debug)]
-pub(super) struct Marks {
+pub(super) struct OpenedMarks {
     open: Kernel,
     place: Kernel,
     placed: Kernel,
@@ -28,7 +28,7 @@ pub(super) struct Marks {
     words: Mem,
 }
 
-impl Marks {
+impl OpenedMarks {
     pub fn new(base: &Base, meter: &Arc<Meter>) -> Result<Self, ClError> {
         let (open, open_group) = base.kernel(OPEN)?;
         let (place, place_group) = base.kernel(PLACE)?;

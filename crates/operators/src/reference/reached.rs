@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    ndrange::NdRange,
     reference::{Deviations, Limits, Model, mean_range},
     threshold::Reached,
 };
-use clinspect_opencl::{Arg, Kernel, Mem};
+use clinspect_opencl::{Arg, Kernel, Mem, NdRange};
 
 use super::{Base, Reference, ReferenceSettings, reader::DeviceModel};
 use crate::{Subject, to_i32, to_u32, upload};

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    ndrange::NdRange,
     reference::{
-        Brightness, Deviations, FrameSums, Inside, Judged, Limits, Model, Normalize, Totals, Warp,
+        Brightness, Deviations, FrameSums, Inside, JudgedArea, Limits, Model, Normalize, Totals,
+        Warp,
     },
 };
-use clinspect_opencl::{Arg, Kernel, Mem, Meter, frame::ClFrame};
+use clinspect_opencl::{Arg, Kernel, Mem, Meter, NdRange, frame::ClFrame};
 
 use super::{
     Align, BLOCK, Base, ReferenceSettings,
-    aligner::{Aligner, Found},
+    aligner::{Aligner, PartPlace},
     warper::Warper,
 };
 use crate::{to_i32, upload};
@@ -63,8 +63,11 @@ impl DeviceModel {
     }
 
     /// # Errors
-    /// [`ClError::Refused`] if no pixel can be judged.
-    pub fn check_judged(&self) -> Result<(), ClError> {
+    /// [`ClError::Refused`] if no pixel can be judged, or frames cannot be aligned with the model.
+    pub fn check(&self) -> Result<(), ClError> {
+        if let Some(why) = self.reader.why_flat() {
+            return Err(ClError::Refused(format!("the model {why}")));
+        }
         if self.reader.all_judged() > 0 {
             return Ok(());
         }
@@ -82,7 +85,7 @@ const SUM_GROUP: usize = 128;
 /// How a frame is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    pub(super) found: Found,
+    pub(super) found: PartPlace,
     pub(super) is_matched: bool,
     pub(super) brightness: Brightness,
     /// Pixels whose samples lie in the frame; none without a match.
@@ -95,7 +98,7 @@ impl Reading {
     /// A frame that is read as it is; nothing is judged.
     pub(super) fn plain() -> Self {
         Self {
-            found: Found::default(),
+            found: PartPlace::default(),
             is_matched: true,
             brightness: Brightness::default(),
             inside: Inside::default(),
@@ -133,7 +136,7 @@ impl Reading {
 pub(super) struct Reader {
     base: Base,
     model: Arc<Model>,
-    judged: Judged,
+    judged: JudgedArea,
     /// The judged pixels; one byte if all are.
     bitmap: Mem,
     aligner: Option<Aligner>,
@@ -154,7 +157,7 @@ impl Reader {
             .ignored
             .as_ref()
             .map(|ignored| ignored.rows(0, base.size[1]));
-        let judged = Judged::new(model, &settings.rois, ignored.as_ref());
+        let judged = JudgedArea::new(model, &settings.rois, ignored.as_ref());
         let normalize = settings.normalize();
         let bytes = judged.bitmap().map_or(&[0][..], |bitmap| bitmap.bytes());
         Ok(Self {
@@ -174,7 +177,31 @@ impl Reader {
         })
     }
 
-    pub fn judged(&self) -> &Judged {
+    /// Why frames cannot be aligned with the picture: the end of a sentence that begins with its name. `None` if they can.
+    pub fn why_flat(&self) -> Option<String> {
+        // Without a least score frames are compared where they are.
+        let is_found = self.match_score == 0.0;
+        if is_found || self.aligner.as_ref().is_none_or(Aligner::has_structure) {
+            return None;
+        }
+        let highest = self.model.mean().iter().max().map_or(0, |mean| mean >> 8);
+        let (filled, depth) = (32 - highest.leading_zeros(), self.base.depth);
+        let most = 1_u64 << depth;
+        let remedy = if self.base.sample.bits() > 8 && filled < depth {
+            format!(
+                "Its samples fill {filled} of {depth} bits: set bit-depth to the bits that the camera sends"
+            )
+        } else {
+            "Show the object with more contrast, include edges in rois, or set align=none".into()
+        };
+        Some(format!(
+            "has too little contrast to be aligned: its light and dark areas differ by less than about {} of {most} grey \
+             levels. {remedy}",
+            (most / 64).max(1)
+        ))
+    }
+
+    pub fn judged(&self) -> &JudgedArea {
         &self.judged
     }
 
@@ -220,7 +247,7 @@ impl Reader {
     pub fn read_at(
         &mut self,
         frame: &ClFrame,
-        found: Found,
+        found: PartPlace,
         meter: &Meter,
     ) -> Result<Reading, ClError> {
         if found.score < self.match_score {
@@ -258,7 +285,7 @@ impl Reader {
     pub fn read(&mut self, frame: &ClFrame, meter: &Meter) -> Result<Reading, ClError> {
         let found = match &mut self.aligner {
             Some(aligner) => aligner.find(&self.base, frame, meter)?,
-            None => Found::default(),
+            None => PartPlace::default(),
         };
         self.read_at(frame, found, meter)
     }
@@ -273,9 +300,9 @@ impl Reader {
         let Some(mut sums) = self.sums.take() else {
             return Ok(FrameSums::default());
         };
-        let mut args = (self.base)
-            .frame_args(self.aligned(frame, reading).plane(0)?)?
-            .to_vec();
+        let frame = self.aligned(frame, reading).plane(0)?;
+        let [src, offset, stride, width, _] = self.base.frame_args(frame)?;
+        let mut args = vec![src, offset, stride, width];
         args.extend(self.judged_args(reading)?);
         args.extend(self.bitmap_args());
         let result = sums.of(&self.base, args, meter);

@@ -6,8 +6,9 @@ use clinspect_core::{
     ClError,
     ignored::Ignored,
     layout::FrameLayout,
-    reference::{Deviations, MOST_FRAMES, Model, Normalize, check_size},
+    reference::{Deviations, JudgedArea, MOST_FRAMES, Model, Normalize, check_size, sight},
     region::Rect,
+    sight::Sight,
 };
 use gst::glib;
 
@@ -121,6 +122,16 @@ pub struct ReferenceSettings {
 }
 
 impl ReferenceSettings {
+    /// What the limits see of the model, for samples with `depth` significant bits. `None` without a model, or if no pixel
+    /// is judged.
+    pub fn sight(&self, depth: u32) -> Option<Sight> {
+        let model = self.model.as_ref()?;
+        let [_, height] = model.size();
+        let ignored = self.ignored.as_ref().map(|ignored| ignored.rows(0, height));
+        let judged = JudgedArea::new(model, &self.rois, ignored.as_ref());
+        sight(model, &judged, &self.deviations(), depth)
+    }
+
     /// # Errors
     /// [`ClError::Refused`] for settings that frames of this layout cannot be compared with.
     pub(super) fn check(&self, layout: &FrameLayout) -> Result<(), ClError> {

@@ -5,24 +5,32 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     components::{MeasuredDefect, Run, RunDifference},
+    window::Window,
 };
 use clinspect_opencl::{Arg, ClBuffer, ClContext, Mem, Memory, Meter, Submission};
 
-use super::{Counters, Reference};
+use super::Reference;
 use crate::{
     Marked, MaskTarget, Subject,
     inspection::{Finished, PackedMask, Submitted},
-    lister::{Lister, Lists},
+    marker::{Marker, Marks},
 };
 
-impl Lists for Reference {
-    fn lister(&mut self) -> (&Arc<ClContext>, &mut Lister) {
-        (&self.base.context, &mut self.lister)
+impl Marks for Reference {
+    fn marker(&mut self) -> (&Arc<ClContext>, &mut Marker) {
+        (&self.base.context, &mut self.marker)
+    }
+
+    fn mask_size(&self, _window: &Window) -> (usize, usize) {
+        (self.base.size[0], self.base.bytes())
     }
 }
 
 impl Submitted for Reference {
     fn look(&mut self, subject: Subject, leader: Option<&Self>) -> Result<(), ClError> {
+        if self.is_trial {
+            return Ok(());
+        }
         let Some(leader) = leader else {
             return self.find(subject.frame, subject.meter);
         };
@@ -47,11 +55,12 @@ impl Submitted for Reference {
             (Some(model), Some(reading)) => model.reader.aligned(subject.frame, reading),
             _ => subject.frame,
         };
-        (self.marker).mark(&self.base, model, frame, reading, mask, submission)
+        let own = (&self.base, &mut self.marker);
+        (self.comparer).mark(own, model, frame, reading, mask, submission)
     }
 
     fn counters(&self) -> (&Mem, usize) {
-        (&self.marker.counted.counters, Counters::default().len())
+        self.marker.counted()
     }
 
     fn finish(
@@ -61,21 +70,20 @@ impl Submitted for Reference {
         counts: &[u32],
         _missing: Option<PackedMask>,
     ) -> Result<Finished, ClError> {
-        let slot = self.marker.counted.slot;
-        self.marker.counted.slot = 1 - slot;
-        self.marked = Marked {
-            pixels: counts.get(slot).copied().unwrap_or(0).into(),
+        let count = counts.get(self.marker.slot).copied();
+        let marked = Marked {
+            pixels: count.unwrap_or(0).into(),
             missing: 0,
         };
+        self.marker.finish(marked);
         Ok(Finished {
-            marked: self.marked,
+            marked,
             ..Finished::default()
         })
     }
 
     fn fail(&mut self) {
-        self.marked = Marked::default();
-        self.marker.counted.is_clean = false;
+        self.marker.fail();
     }
 
     fn measure(
@@ -89,10 +97,10 @@ impl Submitted for Reference {
         };
         let base = &self.base;
         let frame = model.reader.aligned(subject.frame, reading);
-        let mut args = base.frame_args(frame.plane(0)?)?.to_vec();
-        args.extend([reading.level_arg(base), Arg::Mem(&model.mean)]);
-        let args: [&[Arg]; 2] = [&args, &[]];
-        (self.lister).measure(&base.context, mask, args, runs, subject.meter)
+        let [src, offset, stride, width, _] = base.frame_args(frame.plane(0)?)?;
+        let (level, mean) = (reading.level_arg(base), Arg::Mem(&model.mean));
+        let args: [&[Arg]; 2] = [&[src, offset, stride, width, level, mean], &[]];
+        (self.marker.lister).measure(&base.context, mask, args, runs, subject.meter)
     }
 
     fn change(

@@ -4,24 +4,25 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    ndrange::NdRange,
     reference::{Model, Normalize},
 };
-use clinspect_opencl::{Arg, Kernel, Mem, Meter, frame::ClFrame};
+use clinspect_opencl::{Arg, Kernel, Mem, Meter, NdRange, frame::ClFrame};
 
-use super::{Align, Base, Reading, Reference, ReferenceSettings, aligner::Found, reader::Reader};
+use super::{
+    Align, Base, Reading, Reference, ReferenceSettings, aligner::PartPlace, reader::Reader,
+};
 
 const KERNEL: &str = "reference_train";
 
 /// What became of a frame.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Progress<M = Arc<Model>> {
-    /// It was added; more are needed.
+pub enum Progress {
+    /// It was added.
     Added,
     /// It does not match the first frame, and was left out.
     Unmatched,
-    /// It was the last one.
-    Done(M),
+    /// It was left out, because no frame can be aligned with it; the end of a sentence that begins with "it".
+    Flat(String),
 }
 
 /// A training in progress.
@@ -65,14 +66,9 @@ impl Training {
         })
     }
 
-    /// Number of frames so far.
+    /// Number of frames that were added.
     pub fn frames(&self) -> u32 {
         self.frames
-    }
-
-    /// Number of frames that are needed.
-    pub fn wanted(&self) -> u32 {
-        self.settings.train_frames.max(1)
     }
 
     /// Adds a frame, and waits.
@@ -90,7 +86,7 @@ impl Training {
     pub(super) fn add_at(
         &mut self,
         frame: &ClFrame,
-        place: Option<&Found>,
+        place: Option<&PartPlace>,
         meter: &Arc<Meter>,
     ) -> Result<Progress, ClError> {
         let reading = match (&mut self.reader, place) {
@@ -114,23 +110,32 @@ impl Training {
             &reading,
             meter,
         )?;
-        self.last = Some(reading);
         self.frames += 1;
-        if self.frames >= self.wanted() {
-            return Ok(Progress::Done(self.model(meter)?));
-        }
         let is_read = place.is_some()
             || self.settings.align != Align::None
             || self.settings.normalize() != Normalize::None;
         if self.frames == 1 && is_read {
             let first = self.model(meter)?;
-            self.reader = Some(Reader::new(&self.base, &self.settings, &first)?);
+            let reader = Reader::new(&self.base, &self.settings, &first)?;
+            if let Some(why) = reader.why_flat() {
+                self.clear()?;
+                return Ok(Progress::Flat(why));
+            }
+            self.reader = Some(reader);
         }
+        self.last = Some(reading);
         Ok(Progress::Added)
     }
 
+    /// Forgets the frames.
+    fn clear(&mut self) -> Result<(), ClError> {
+        self.frames = 0;
+        clear(&self.base, &self.sums, size_of::<u32>())?;
+        clear(&self.base, &self.squares, size_of::<u64>())
+    }
+
     /// Where the frame that was added last lies; `None` if the frame was left out.
-    pub(super) fn last_place(&self) -> Option<Found> {
+    pub(super) fn last_place(&self) -> Option<PartPlace> {
         self.last.as_ref().map(|reading| reading.found.clone())
     }
 
@@ -195,8 +200,11 @@ impl Training {
         }))
     }
 
-    /// The model of the frames so far.
-    fn model(&self, meter: &Meter) -> Result<Arc<Model>, ClError> {
+    /// The model of the frames that were added.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn model(&self, meter: &Meter) -> Result<Arc<Model>, ClError> {
         let Totals { sums, squares } = self.read_totals(meter)?;
         let bits = self.base.sample.bits();
         Model::from_sums(self.base.size, bits, self.frames, &sums, &squares)
@@ -218,10 +226,13 @@ impl Training {
 
 /// Zeros for each pixel.
 fn zeros(base: &Base, bytes: usize) -> Result<Mem, ClError> {
-    let len = base.pixels() * bytes;
-    let mem = base.context.device_memory(len)?;
-    base.context.zero(&mem, len, "sums of a training")?;
+    let mem = base.context.device_memory(base.pixels() * bytes)?;
+    clear(base, &mem, bytes)?;
     Ok(mem)
+}
+
+fn clear(base: &Base, mem: &Mem, bytes: usize) -> Result<(), ClError> {
+    (base.context).zero(mem, base.pixels() * bytes, "sums of a training")
 }
 
 /// Sums on the device.

@@ -2,10 +2,9 @@
 
 use clinspect_core::{
     ClError,
-    ndrange::NdRange,
     reference::{Inside, Nodes, Warp},
 };
-use clinspect_opencl::{Arg, Kernel, Mem, Meter, frame::ClFrame};
+use clinspect_opencl::{Arg, Kernel, Mem, Meter, NdRange, frame::ClFrame};
 
 use super::{BLOCK, Base};
 use crate::{source::target_args, to_i32};

@@ -8,7 +8,7 @@ use clinspect_core::{
     layout::FrameLayout,
 };
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
-use clinspect_reference::flat_field::Field;
+use clinspect_oracle::flat_field::Field;
 
 use super::{Known, Output, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{FlatField, FlatFieldMode, FlatFieldSettings, flat_field::highest_level};

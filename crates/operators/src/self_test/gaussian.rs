@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clinspect_core::{ClError, layout::FrameLayout};
 use clinspect_opencl::{Meter, frame::ClFrame};
-use clinspect_reference::gaussian::{gaussian_f64, gaussian_integer};
+use clinspect_oracle::gaussian::{gaussian_f64, gaussian_integer};
 
 use super::{Known, Output, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{Arithmetic, Gaussian, GaussianSettings};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clinspect_core::{ClError, layout::FrameLayout, region::Rect};
 use clinspect_opencl::{Meter, frame::ClFrame};
-use clinspect_reference::histogram::{chroma_region, histogram};
+use clinspect_oracle::histogram::{chroma_region, histogram};
 
 use super::{Known, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{Histogram, HistogramSettings};

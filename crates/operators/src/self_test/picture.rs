@@ -1,7 +1,7 @@
 //! Test frames on the host.
 
 use clinspect_core::layout::{FrameLayout, SampleType};
-use clinspect_reference::{Geometry, SampleKind, Samples, put};
+use clinspect_oracle::{Geometry, SampleKind, Samples, put};
 
 /// A frame on the host, with GStreamer's own strides.
 #[derive(Debug, Clone)]

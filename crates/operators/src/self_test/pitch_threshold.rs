@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
+    lattice::Lattice,
     layout::{FrameLayout, SampleType},
     mask::packed_stride,
     variant::pitch_threshold_variant,
 };
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
-use clinspect_reference::pitch_threshold as definition;
+use clinspect_oracle::pitch_threshold as definition;
 
 use super::{Known, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced};
 use crate::{
@@ -47,6 +48,11 @@ impl Trial {
             )
         });
         let most = settings.multiples.iter().copied().max().unwrap_or(1);
+        // Vectors that are too long for the test frame are shortened, and keep their directions.
+        let turned = match settings.turned() {
+            Some(lattice) => Some(shortened(&lattice, MOST_DISTANCE / f64::from(most))?),
+            None => None,
+        };
         let near = |pitch: f64| {
             if pitch * f64::from(most) > MOST_DISTANCE {
                 (MOST_DISTANCE / f64::from(most)).floor() + pitch.fract()
@@ -54,12 +60,20 @@ impl Trial {
                 pitch
             }
         };
-        let [x, y] = [settings.pitch_x, settings.pitch_y].map(|pitch| near(pitch.max(0.0)));
+        let [x, y] = match turned {
+            // Its longest component along each axis.
+            Some(lattice) => [0, 1].map(|axis| {
+                let parts = lattice.vectors().iter().map(|v| v[axis].abs());
+                parts.fold(0.0, f64::max)
+            }),
+            None => settings.axis_pitches().map(near),
+        };
         let [x, y] = if [x, y] == [0.0; 2] {
             [PITCH; 2]
         } else {
             [x, y]
         };
+        let longest = [x, y];
         let length = |pitch: f64| LEAST.max((2.5 * pitch * f64::from(most)) as usize);
         let size = reduced(layout, [length(x), length(y)]);
         // Frames that are shorter than two pitches cannot be judged along them.
@@ -72,6 +86,7 @@ impl Trial {
             may_be_blind: false,
             pitch_x: x,
             pitch_y: y,
+            lattice: turned,
             multiples: (settings.multiples.iter().copied())
                 .filter(|&multiple| {
                     let fits =
@@ -90,11 +105,15 @@ impl Trial {
             variant: Some(variant),
             ..settings.clone()
         };
-        if tried.multiples.is_empty() {
+        if tried.multiples.is_empty() || turned.is_some() && [x, y] != longest {
             return Ok(());
         }
+        let form = match turned {
+            Some(_) => "along vectors".to_owned(),
+            None => format!("{variant:?}"),
+        };
         let subject = format!(
-            "the pitch comparison ({variant:?}; {:?}; match-center {}; {:?}; along x {}, y {}; levels {}; presence {}; \
+            "the pitch comparison ({form}; {:?}; match-center {}; {:?}; along x {}, y {}; levels {}; presence {}; \
              images {})",
             tried.compare,
             tried.match_center,
@@ -118,6 +137,15 @@ impl Trial {
     }
 }
 
+/// The lattice, shortened so that no component is longer than `most`, px.
+fn shortened(lattice: &Lattice, most: f64) -> Result<Lattice, ClError> {
+    let numbers = lattice.vectors().as_flattened().iter();
+    let longest = numbers.fold(0.0, |longest: f64, number| longest.max(number.abs()));
+    let times = (most / longest).min(1.0);
+    let vectors = lattice.vectors().iter().map(|v| v.map(|c| times * c));
+    Lattice::new(&vectors.collect::<Vec<_>>())
+}
+
 struct Test {
     context: Arc<ClContext>,
     operator: PitchThreshold,
@@ -129,6 +157,7 @@ impl Test {
     fn definition(&self) -> definition::Settings {
         let s = &self.settings;
         definition::Settings {
+            vectors: (s.turned()).map_or_else(Vec::new, |lattice| lattice.vectors().to_vec()),
             pitch_x: s.pitch_x,
             pitch_y: s.pitch_y,
             multiples: s.multiples.clone(),

@@ -9,7 +9,7 @@ use clinspect_core::{
     reference::{Model, Warp},
 };
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
-use clinspect_reference::trained as definition;
+use clinspect_oracle::trained as definition;
 
 use super::{Known, Mask, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced};
 use crate::{

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clinspect_core::{ClError, layout::FrameLayout, mask::packed_stride, texture::CHANNELS};
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
-use clinspect_reference::texture as definition;
+use clinspect_oracle::texture as definition;
 
 use super::{Known, Mask, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced};
 use crate::{Contrast, Inspection, Subject, Texture, TextureSettings, depth::effective_depth};

@@ -11,7 +11,7 @@ use clinspect_opencl::{
     ClContext, Meter,
     frame::{ClFrame, layout_of},
 };
-use clinspect_reference::{
+use clinspect_oracle::{
     SampleKind, Samples,
     unpack::{Bayer, sample},
 };

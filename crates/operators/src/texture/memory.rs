@@ -2,6 +2,7 @@
 
 use clinspect_core::{
     ClError,
+    kernels::{texture::PAD, texture_rows::SCRATCH_ROWS},
     texture::{CHANNELS, Repeat, Tiles},
     window::Window,
 };
@@ -9,12 +10,8 @@ use clinspect_opencl::{Arg, ClContext, Mem};
 
 use crate::to_i32;
 
-/// Samples before and behind a row. Twin: `PAD` in `kernels/texture.cl`.
-const PAD: usize = 32;
 /// Pictures of 16-bit samples.
 const PICTURES: usize = 4;
-/// Rows of working memory per work-item on a CPU. Twin: `SCRATCH_ROWS` in `kernels/texture_rows.cl`.
-const SCRATCH_ROWS: usize = 6;
 /// Bytes of the pictures that are worked on at a time by a CPU: a part of its last cache.
 const CACHE_BYTES: usize = 16 << 20;
 /// Fewer rows at a time would cost more for the first sums of each band than the cache saves.
@@ -105,21 +102,20 @@ pub(super) fn repeat_arg(repeat: &Repeat) -> Arg<'static> {
     Arg::I32x4([repeat.pitch, repeat.full, repeat.edge, repeat.scale])
 }
 
-/// The arguments `tiles` and `tiles_end`. A web may have more rows than an `int` holds: its rows and tiles count from the
+/// The argument `tiles`. A web may have more rows than an `int` holds: its rows and tiles count from the
 /// last multiple of a tile that still fits.
-pub(super) fn tile_args(tiles: &Tiles) -> Result<[Arg<'static>; 2], ClError> {
+pub(super) fn tiles_arg(tiles: &Tiles) -> Result<Arg<'static>, ClError> {
     let origin = tiles.first;
     let number = |value: u64| to_i32(value as usize, "tiles");
     let before = tiles.before - origin * clinspect_core::texture::TILE as u64;
-    let words = [
-        to_i32(tiles.columns, "tiles")?,
-        to_i32(tiles.rows, "tiles")?,
-        0,
-        number(before)?,
-    ];
     let end = match tiles.end {
         Some(end) => number(end - origin)?,
         None => i32::MAX,
     };
-    Ok([Arg::I32x4(words), Arg::I32(end)])
+    Ok(Arg::I32x4([
+        to_i32(tiles.columns, "tiles")?,
+        to_i32(tiles.rows, "tiles")?,
+        number(before)?,
+        end,
+    ]))
 }

@@ -1,8 +1,8 @@
 //! A part of the picture to draw on, before the conversion to the frame's colours.
 
 use super::{
-    area::Area, blend, colours::ColourSpace, found::Found, placement::Placement, shapes::Shape,
-    text,
+    area::Area, blend, colours::ColourSpace, found::FrameMarks, placement::Placement,
+    shapes::Shape, text,
 };
 
 /// Around the marks of hidden defects, so that they are visible on every colour.
@@ -107,7 +107,7 @@ impl Canvas {
 
     /// Marks the columns and rows in which the canvas hides defects, along its edges towards the
     /// middle of the frame.
-    pub fn mark(&mut self, layout: &Placement, found: &Found, colour: Colour) {
+    pub fn mark(&mut self, layout: &Placement, found: &FrameMarks, colour: Colour) {
         let Placement { frame, line, .. } = *layout;
         let area = self.area;
         let depth = layout.margin / 4;

@@ -8,14 +8,14 @@ use super::{
 };
 
 /// The defects and marked pixels of a frame.
-pub(super) struct Found<'a> {
+pub(super) struct FrameMarks<'a> {
     /// The listed defects that lie in the frame, and the parts of their boxes in it, in the frame's
     /// pixels.
     pub defects: Vec<(Area, &'a Defect)>,
     bits: Option<&'a Bits>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FrameMarks<'a> {
     pub fn new(frame: Area, result: Option<&'a DefectResult>, bits: Option<&'a Bits>) -> Self {
         let listed = result.iter().flat_map(|result| {
             let size = [result.width, result.height];
@@ -123,7 +123,7 @@ mod tests {
                 }],
                 ..DefectResult::default()
             };
-            let found = Found::new(frame, Some(&result), None);
+            let found = FrameMarks::new(frame, Some(&result), None);
             let places: Vec<Area> = found.defects.iter().map(|(place, _)| *place).collect();
             let wanted = wanted.map(|[x, y, width, height]| Area::new(x, y, width, height));
             assert_eq!(places, Vec::from_iter(wanted), "{at:?} {len:?}");

@@ -25,6 +25,10 @@ const INSPECTION: gst::ClockTime = gst::ClockTime::from_mseconds(100);
 /// A live frame waits this long and the latency at most, whatever its timestamp says.
 const LONGEST_WAIT: gst::ClockTime = gst::ClockTime::from_seconds(1);
 
+/// Flags of a pad that takes caps without a framerate, as filters of GstBaseTransform do: caps that fit the template are
+/// enough, and need not have all of its fields.
+const WITHOUT_RATE: gst::PadFlags = gst::PadFlags::ACCEPT_INTERSECT;
+
 /// State of the streaming thread.
 #[derive(Default)]
 struct State {
@@ -232,7 +236,8 @@ impl ObjectImpl for InspectOverlay {
     fn constructed(&self) {
         self.parent_constructed();
         // The output caps are the input caps.
-        self.frames.set_pad_flags(gst::PadFlags::PROXY_CAPS);
+        let flags = gst::PadFlags::PROXY_CAPS | WITHOUT_RATE;
+        self.frames.set_pad_flags(flags);
         if let Err(error) = self.obj().add_pad(&self.frames) {
             gst::error!(CAT, imp = self, "{error}");
         }
@@ -292,6 +297,7 @@ impl ElementImpl for InspectOverlay {
             return None;
         }
         let pad = self.parent_request_new_pad(template, name, caps)?;
+        pad.set_pad_flags(WITHOUT_RATE);
         if self.obj().property::<u64>("latency") == 0 {
             self.obj().set_property("latency", INSPECTION);
         }
@@ -462,7 +468,14 @@ impl AggregatorImpl for InspectOverlay {
         if !caps.can_intersect(downstream) {
             return Err(gst::FlowError::NotNegotiated);
         }
-        Ok(caps.clone())
+        let mut caps = caps.clone();
+        // Sinks compare caps with templates that have a framerate.
+        if let Some(structure) = caps.make_mut().structure_mut(0)
+            && !structure.has_field("framerate")
+        {
+            structure.set("framerate", gst::Fraction::new(0, 1));
+        }
+        Ok(caps)
     }
 
     fn propose_allocation(

@@ -5,7 +5,7 @@ use super::{
     canvas::{Canvas, Colour},
     colours::{ColourSpace, Pixel},
     defects,
-    found::Found,
+    found::FrameMarks,
     histogram,
     masks::TimedMask,
     placement::Placement,
@@ -69,7 +69,7 @@ pub(super) fn draw(
         (None, None) if other_shape.is_some() => Some(Wording::no_places()),
         (None, None) => mask_expected.then(|| Wording::mask(None)),
     };
-    let found = Found::new(layout.frame, placed, bits.as_ref());
+    let found = FrameMarks::new(layout.frame, placed, bits.as_ref());
     let wording = wording.filter(|_| settings.draws_verdict());
     let bar = wording.and_then(|text| Some((layout.bar(settings.verdict_position, &found)?, text)));
     let bar_place = bar.as_ref().map(|(place, _)| *place);

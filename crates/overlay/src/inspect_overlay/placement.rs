@@ -2,7 +2,7 @@
 
 use super::{
     area::Area,
-    found::Found,
+    found::FrameMarks,
     properties::{OverlayCorner, OverlayPosition},
     text,
 };
@@ -54,7 +54,7 @@ impl Placement {
     }
 
     /// The place of the verdict bar; `None` on frames that are too small for it.
-    pub fn bar(&self, position: OverlayPosition, found: &Found) -> Option<Area> {
+    pub fn bar(&self, position: OverlayPosition, found: &FrameMarks) -> Option<Area> {
         let height = self.text + self.margin;
         let [top, bottom] =
             [0, self.frame.height - height].map(|y| Area::new(0, y, self.frame.width, height));
@@ -73,7 +73,7 @@ impl Placement {
         channels: i32,
         corner: OverlayCorner,
         bar: Option<Area>,
-        found: &Found,
+        found: &FrameMarks,
     ) -> Option<Area> {
         let character = text::advance(self.small);
         let bar_is_above = bar.is_some_and(|bar| bar.y == 0);
@@ -150,7 +150,7 @@ mod tests {
                 (8.0, OverlayPosition::Bottom),
             ] {
                 let layout = Placement::new(size, scale);
-                let found = Found::new(layout.frame, None, None);
+                let found = FrameMarks::new(layout.frame, None, None);
                 let bar = layout.bar(position, &found);
                 assert!(bar.is_none_or(|bar| bar.and(layout.frame) == bar));
                 for channels in 1..=4 {
@@ -173,7 +173,7 @@ mod tests {
             [2448, 2048],
         ] {
             let layout = Placement::new(size, 1.0);
-            let found = Found::new(layout.frame, None, None);
+            let found = FrameMarks::new(layout.frame, None, None);
             let bar = layout.bar(OverlayPosition::Auto, &found);
             assert!(bar.is_some(), "{size:?}");
             let panel = layout.panel(3, OverlayCorner::Auto, bar, &found);

@@ -98,6 +98,9 @@ fn counts(result: &DefectResult) -> String {
         let progress = result.progress_in_words();
         return progress.unwrap_or_else(|| "nothing could be judged".into());
     }
+    if let Some(blind) = &result.blind {
+        return format!("{} is too high to see a defect", blind.name);
+    }
     let count = result.defects.len();
     let more = if result.overflow { "+" } else { "" };
     let plural = if count == 1 && more.is_empty() {
@@ -143,6 +146,7 @@ pub(super) fn draw(layout: &Placement, place: Area, wording: &Wording) -> Canvas
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clinspect_results::BlindLimit;
 
     #[test]
     fn wording_tells_verdict_and_counts() {
@@ -161,6 +165,16 @@ mod tests {
             let text = format!("{}, {}", wording.verdict, wording.counts);
             assert_eq!(text, wanted);
         }
+        let blind = Wording::result(&DefectResult {
+            judged_pixels: 9,
+            blind: Some(BlindLimit {
+                name: "threshold".into(),
+                marks: 129.0,
+                reach: 93.0,
+            }),
+            ..DefectResult::default()
+        });
+        assert_eq!(blind.counts, "threshold is too high to see a defect");
         let trains = Wording::result(&DefectResult {
             training: Some([3, 25]),
             ..DefectResult::default()

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use clinspect_results::{report::Report, time};
 use gst::{glib, prelude::*};
 use gst_base::{prelude::*, subclass::prelude::*};
 
@@ -11,9 +12,7 @@ use crate::{
         DEFAULT_MAX_QUEUED, DEFAULT_MAX_QUEUED_BYTES, DEFAULT_TOPIC, Numbers, Publisher, Settings,
         StartError,
     },
-    report::Report,
     sender::Notice,
-    time,
 };
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {

@@ -173,6 +173,16 @@ impl Broker {
         );
     }
 
+    /// Starts again with another password of the user.
+    pub fn set_password(&mut self, password: &str) {
+        self.kill();
+        run(
+            "mosquitto_passwd",
+            &["-b", &self.file("passwords"), USER, password],
+        );
+        self.run();
+    }
+
     /// Starts the process, also after [`Self::kill`], and waits until it listens.
     pub fn run(&mut self) {
         let child = Command::new("mosquitto")

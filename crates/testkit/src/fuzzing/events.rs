@@ -155,11 +155,13 @@ fn result(
         mm_per_pixel_y: finite(input)?.abs(),
         pitch_x: finite(input)?.abs(),
         pitch_y: finite(input)?.abs(),
+        lattice: lattice(input)?,
         threshold: finite(input)?.abs(),
         mean_level: finite(input)?.abs(),
         alignment: alignment(input)?,
         training: training(input, verdict)?,
         learning: progress(input)?,
+        blind: None,
         judged_pixels,
         judged_x,
         judged_y,
@@ -214,6 +216,14 @@ fn alignment(input: &mut Unstructured) -> Result<Option<Alignment>> {
         step: *input.choose(&[AlignStep::Affine, AlignStep::Nothing])?,
         largest_local_shift: finite(input)?.abs(),
     }))
+}
+
+/// No vector, or one or two.
+fn lattice(input: &mut Unstructured) -> Result<Vec<[f64; 2]>> {
+    let count = input.int_in_range(0..=2)?;
+    (0..count)
+        .map(|_| Ok([finite(input)?, finite(input)?]))
+        .collect()
 }
 
 /// A number that is also exact as a float.

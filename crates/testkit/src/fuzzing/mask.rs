@@ -6,7 +6,7 @@ use clinspect_core::mask::{packed_stride, unpack_row};
 
 use crate::{
     frames::{foreign_memory, read},
-    reference::pitch_threshold::pack,
+    oracle::pitch_threshold::pack,
     support::{Rig, register},
 };
 

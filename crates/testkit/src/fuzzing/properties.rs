@@ -11,7 +11,7 @@ use std::{ffi::CString, sync::Arc};
 
 use crate::{
     frames::{Frame, PADDED, PLAIN},
-    reference::{
+    oracle::{
         flat_field::{Field, average},
         histogram::histogram,
         put, texture,
@@ -385,7 +385,7 @@ fn assert_flows(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>, steps: &s
                 };
                 assert_eq!(
                     result.verdict == unjudged,
-                    result.judged_pixels == 0,
+                    result.judged_pixels == 0 || result.blind.is_some(),
                     "{steps}"
                 );
                 let listed: u64 = result.defects.iter().map(|d| u64::from(d.area)).sum();
@@ -492,7 +492,7 @@ fn assert_smoothed(frame: &Frame, output: &gst::Buffer, about: &str) {
     shown.bytes = crate::frames::read(output);
     for component in 0..frame.component_count() {
         let expected =
-            crate::reference::gaussian::gaussian_integer(frame.component(component), 3, 0.0);
+            crate::oracle::gaussian::gaussian_integer(frame.component(component), 3, 0.0);
         assert_eq!(shown.component(component).values(), expected, "{about}");
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::metas::{assert_read, attach_any};
 use crate::{
     frames::{foreign_memory, our_memory},
-    reference::{Geometry, SampleKind, histogram::histogram},
+    oracle::{Geometry, SampleKind, histogram::histogram},
     support::{Rig, start},
 };
 
@@ -123,6 +123,14 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
         add_raw_meta(buffer.make_mut(), &described);
     }
 
+    // Grey rows without a meta that are too short for padding follow each other directly.
+    let [(height, row), ..] = rows(&info)[..] else {
+        unreachable!("a format has a plane")
+    };
+    let is_short = end_of_planes(&by_caps, &info).is_some_and(|end| len < end);
+    if !has_meta && info.n_components() == 1 && is_short && len as u128 >= height * row {
+        described.strides[0] = row as i32;
+    }
     let geometry = components(&described, &by_caps, &info, len);
     let about = format!("{element}: {len} bytes cut at {cut}, {described:?} for {info:?}");
     let mut rig = Rig::new(element, &info.to_caps().expect("caps"));
@@ -157,7 +165,7 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
                 .expect("our meta is the last");
             let settings = crate::support::pitch_threshold_settings(1.0, 0.0, 10.0);
             let expected =
-                crate::reference::pitch_threshold::compare(geometry[0].samples(&bytes), &settings);
+                crate::oracle::pitch_threshold::compare(geometry[0].samples(&bytes), &settings);
             assert_eq!(found.defect_pixels, expected.defect_pixels, "{about}");
             assert_eq!(found.judged_pixels, expected.judged_pixels, "{about}");
         }

@@ -188,8 +188,8 @@ pub fn write(out: &mut String, stains: &Stains, first_threshold: Option<f64>) {
         "`clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold`, defaults except where a column says \
          otherwise, both pitches set. This run: {} clean megapixels per threshold and as many to check \
          it, {} discs per contrast, {} of Ø{LARGE_PX} px and more, and {} of each diameter at the pitch 61.13, where \
-         frames are large. [stains.md](../../docs/stains.md) says what follows from these tables. Printed labels are not among \
-         the textures: `clreference`, which inspects them, has no `scales` yet; they come later.\n",
+         frames are large. [quality.md](../../docs/quality.md#faint-stains) says what follows from these tables. Printed labels are not \
+         among the textures: `clreference`, which inspects them, has no `scales` yet; they come later.\n",
         stains.effort.clean_mpx,
         stains.effort.discs[0],
         stains.effort.discs[1],

@@ -312,7 +312,7 @@ fn measure_object(object: Object, effort: &TemplateEffort) -> Result<Measured> {
 }
 
 /// Displaced parts with the settings chosen for one template and a Gaussian, and with those for boards
-/// (docs/real-pictures.md), without and with local shifts.
+/// (lab/figures/real-pictures.md), without and with local shifts.
 fn displaced(
     object: &Object,
     shots: &Shots,

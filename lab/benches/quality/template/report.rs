@@ -57,7 +57,7 @@ pub fn write(out: &mut String, effort: &TemplateEffort, objects: &[Measured]) {
         out,
         "### Displaced parts\n\nA square in which edges run along both axes was moved along a random direction, {} parts per \
          distance, and the rest of the frame is good: share of the parts that are found. Settings: those chosen for one template, \
-         `clgaussian` and `align=affine`; those for boards ([real pictures](../../docs/real-pictures.md#boards)); and the \
+         `clgaussian` and `align=affine`; those for boards ([real pictures](real-pictures.md#boards)); and the \
          same with local shifts.\n",
         effort.displaced,
     );

@@ -8,8 +8,8 @@ use opencl3::{kernel::Kernel, memory::Buffer};
 use crate::{
     Contestant, Error,
     device::{Arg, Device, cover},
+    oracle::pitch_threshold::distance_q8,
     protocol::{Frame, Settings, Times},
-    reference::pitch_threshold::distance_q8,
     steps::{RunStep, Steps, total_ns},
 };
 

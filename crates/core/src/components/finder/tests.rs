@@ -71,11 +71,12 @@ fn mask(pattern: Pattern, [width, height]: [usize; 2], stride: usize, seed: u64)
 fn differences(runs: &[Run]) -> Vec<RunDifference> {
     let of_run = |run: &Run| {
         let value = (run.x0 * 7 + run.y * 13) % 9;
-        let peak = value as i32 - 4;
+        let peak = i64::from(value) - 4;
         RunDifference {
-            sum: i64::from(peak) << 40,
+            sum: peak << 40,
             peak,
             signs: 1 << value,
+            is_fine: 0,
         }
     };
     runs.iter().map(of_run).collect()
@@ -83,7 +84,7 @@ fn differences(runs: &[Run]) -> Vec<RunDifference> {
 
 /// What a finder says of a strip, and what it keeps for the next one.
 #[derive(Debug, PartialEq)]
-struct Found {
+struct StripResult {
     runs: Vec<Run>,
     listed: Listed,
     open: Vec<Sums>,
@@ -99,13 +100,13 @@ fn find(
     height: usize,
     limits: &Limits,
     ends: bool,
-) -> Found {
+) -> StripResult {
     let stride = mask.len().checked_div(height).unwrap_or(0);
     let runs = finder
         .scan(mask, stride, width, height, limits, ends)
         .to_vec();
     let listed = finder.list(&differences(&runs));
-    Found {
+    StripResult {
         runs,
         listed,
         open: finder.open.clone(),

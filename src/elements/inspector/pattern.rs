@@ -1,0 +1,776 @@
+//! What is learned of a repeating pattern from frames: its pitches, its lattice and its contrast. Decides when to look, and
+//! reports what was estimated by a property, messages and warnings.
+
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use gst::{
+    glib::{self, subclass::Signal},
+    prelude::*,
+    subclass::prelude::*,
+};
+
+use crate::elements::{
+    base_filter::{ClBaseFilter, ClBaseFilterExt, View},
+    last_report::LastReport,
+    lock,
+    structure::NEW_LINE,
+};
+use clinspect_core::{
+    ClError,
+    lattice::Lattice,
+    lattice_estimate::{LatticeChange, LatticeEstimate, LatticeEstimator, LatticeTracker},
+    pitch::Axis,
+    pitch_estimate::{LARGEST_TOLERANCE, PitchChange, PitchEstimator, PitchTracker},
+};
+use clinspect_operators::{Components, Contrast, Contrasts, Repeating, Submitted, contrast_q4};
+
+/// While a pitch is unknown, this many frames are all examined: a live line must not wait.
+const EAGER_FRAMES: u64 = 16;
+/// Later, one frame of this many is examined, since an estimate takes milliseconds. If it disagrees
+/// with the held pitch, the next frames are examined until the pitch is settled.
+const LAZY_FRAMES: u64 = 30;
+/// The same of a web, counted in occasions to learn.
+const LAZY_WEB: u64 = 4;
+/// Number of frames without a pattern before a warning, and of frames in which a pattern at known pitches is not seen.
+const PATIENCE: u64 = 4;
+
+/// The pitches in use along x and y, px: those that are set, and the known ones where a negative value asks for an estimate;
+/// 0 for unknown.
+pub fn in_use(set: [f64; 2], known: [Option<f64>; 2]) -> [f64; 2] {
+    [0, 1].map(|axis| {
+        if set[axis] < 0.0 {
+            known[axis].unwrap_or(0.0)
+        } else {
+            set[axis]
+        }
+    })
+}
+
+/// The pitch along one axis.
+#[derive(Default)]
+struct Estimate {
+    estimator: PitchEstimator,
+    tracker: PitchTracker,
+    looked: u64,
+    /// A later estimate agreed with the held pitch.
+    is_confirmed: bool,
+    /// The pitch of the frame that was examined last, if it has one and no other frame came since.
+    of_frame: Option<f64>,
+    missing: LastReport<()>,
+}
+
+/// The lattice.
+#[derive(Default)]
+struct LatticeSearch {
+    estimator: LatticeEstimator,
+    tracker: LatticeTracker,
+}
+
+/// What to examine of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// The lines along the axes.
+    pub pitches: bool,
+    /// The middle, for the lattice.
+    pub lattice: bool,
+}
+
+/// A change after a frame was examined.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// The pitch along an axis, or the lattice, became known, moved, or is lost.
+    Pitch,
+    /// A turned lattice moved by more than a comparison tolerates, or a lattice is turned now; follows `Pitch`.
+    Turned {
+        /// Lattice until now.
+        from: LatticeEstimate,
+        /// Lattice from now on.
+        to: LatticeEstimate,
+    },
+    /// The pitch along an axis moved by more than a comparison tolerates; follows `Pitch`.
+    Moved {
+        /// The axis.
+        axis: Axis,
+        /// Pitch until now, px.
+        from: f64,
+        /// Pitch from now on, px.
+        to: f64,
+    },
+    /// No repeating pattern was found along the axis.
+    Missing(Axis),
+}
+
+/// The pitches along x and y and the lattice, if they are estimated.
+#[derive(Default)]
+pub struct Estimation {
+    axes: [Option<Estimate>; 2],
+    lattice: Option<LatticeSearch>,
+    frames: u64,
+}
+
+impl Estimation {
+    /// Switches the estimates along x and along y, and that of the lattice, on or off; returns whether that is a change.
+    pub fn follow(&mut self, wanted: [bool; 2], wants_lattice: bool) -> bool {
+        let mut changed = false;
+        for (axis, wanted) in self.axes.iter_mut().zip(wanted) {
+            if axis.is_some() != wanted {
+                *axis = wanted.then(Estimate::default);
+                changed = true;
+            }
+        }
+        if self.lattice.is_some() != wants_lattice {
+            self.lattice = wants_lattice.then(LatticeSearch::default);
+            changed = true;
+        }
+        if changed {
+            self.frames = 0;
+        }
+        changed
+    }
+
+    /// The held pitches along x and along y, px; none while vectors count.
+    pub fn pitches(&self) -> [Option<f64>; 2] {
+        if self.held_vectors().is_some() {
+            return [None; 2];
+        }
+        let parallel = self.parallel();
+        [0, 1].map(|axis| self.pitch(axis).or(parallel[axis]))
+    }
+
+    fn pitch(&self, axis: usize) -> Option<f64> {
+        self.axes[axis].as_ref()?.tracker.pitch()
+    }
+
+    /// The pitches of a held lattice that is parallel to the axes, px.
+    fn parallel(&self) -> [Option<f64>; 2] {
+        let held = self.lattice.as_ref().and_then(|l| l.tracker.held());
+        let Some(LatticeEstimate { a, b, .. }) = held.filter(|held| held.is_parallel()) else {
+            return [None; 2];
+        };
+        let y = b.map_or(a[1], |b| b[1]);
+        [a[0], y].map(|pitch| (pitch != 0.0).then_some(pitch.abs()))
+    }
+
+    /// Whether frames with this lattice are compared along its vectors: two that are turned against the axes, or one where
+    /// not both pitches are known.
+    fn counts(&self, lattice: &LatticeEstimate) -> bool {
+        !lattice.is_parallel() && (lattice.b.is_some() || !self.has_pitches())
+    }
+
+    fn has_pitches(&self) -> bool {
+        [0, 1].into_iter().all(|axis| self.pitch(axis).is_some())
+    }
+
+    /// The held lattice, if its vectors count.
+    pub fn held_vectors(&self) -> Option<&LatticeEstimate> {
+        let held = self.lattice.as_ref()?.tracker.held()?;
+        self.counts(held).then_some(held)
+    }
+
+    /// The vectors along which the frame is compared: its own where they differ from those held.
+    pub fn vectors_of_frame(&self) -> Option<Lattice> {
+        let tracker = &self.lattice.as_ref()?.tracker;
+        let own = tracker.of_frame()?;
+        let counts = self.counts(&own) || self.held_vectors().is_some();
+        let vectors: Vec<[f64; 2]> = std::iter::once(own.a).chain(own.b).collect();
+        Lattice::new(&vectors).ok().filter(|_| counts)
+    }
+
+    /// The pitches along x and y of the frame, px: its own where it was examined and has one, else those held.
+    pub fn pitches_of_frame(&self) -> [Option<f64>; 2] {
+        [0, 1].map(|axis| {
+            let estimate = self.axes[axis].as_ref()?;
+            estimate.of_frame.or(estimate.tracker.pitch())
+        })
+    }
+
+    /// Whether a pitch or a lattice that is estimated may soon change.
+    pub fn may_move(&self) -> bool {
+        let lattice = self.held_vectors().and(self.lattice.as_ref());
+        match lattice {
+            Some(lattice) => !lattice.tracker.is_settled(),
+            None => (self.axes.iter().flatten()).any(|estimate| !estimate.is_confirmed),
+        }
+    }
+
+    /// What to examine of this frame; call it once per frame.
+    pub fn is_due(&mut self, view: &View) -> Due {
+        let frame = self.frames;
+        let lazy = if view.is_web { LAZY_WEB } else { LAZY_FRAMES };
+        self.frames += 1;
+        let is_eager = frame < EAGER_FRAMES;
+        let is_lazy = frame.is_multiple_of(lazy);
+        let pitches = self.axes.iter().flatten().any(|estimate| {
+            let eager = match estimate.tracker.pitch() {
+                Some(_) => !estimate.tracker.is_settled(),
+                None => is_eager,
+            };
+            eager || is_lazy
+        });
+        let lattice = self.lattice.as_ref().is_some_and(|lattice| {
+            let eager = match lattice.tracker.held() {
+                // To follow two vectors costs little, and the next piece may lie otherwise.
+                Some(held) => {
+                    !lattice.tracker.is_settled() || (held.b.is_some() && self.counts(held))
+                }
+                None => is_eager && !self.has_pitches(),
+            };
+            eager || is_lazy
+        });
+        Due { pitches, lattice }
+    }
+
+    /// Examines a frame: its lattice, and where its vectors do not count, its lines along the `axes`.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn update<O: Submitted>(
+        &mut self,
+        operator: &mut Components<O>,
+        (due, axes): (Due, [bool; 2]),
+        view: &View,
+    ) -> Result<Vec<Change>, ClError> {
+        let mut changes = Vec::new();
+        if due.lattice {
+            self.update_lattice(operator, view, &mut changes)?;
+        }
+        let has_vectors = self.held_vectors().is_some_and(|held| held.b.is_some());
+        if !has_vectors {
+            self.update_pitches(operator, (due.pitches, axes), view, &mut changes)?;
+        }
+        Ok(changes)
+    }
+
+    fn update_lattice<O: Submitted>(
+        &mut self,
+        operator: &mut Components<O>,
+        view: &View,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), ClError> {
+        let size = [operator.layout().width, view.rows];
+        let middle = operator.middle_of(view.frame, view.rows, view.meter)?;
+        let (Some(LatticeSearch { estimator, tracker }), Some(mut middle)) =
+            (&mut self.lattice, middle)
+        else {
+            return Ok(());
+        };
+        let read = |crop, samples: &mut Vec<f32>| middle.read(crop, samples);
+        let found = match tracker.of_frame() {
+            Some(before) => estimator.follow(&before, size, read)?,
+            None => estimator.estimate(size, read)?,
+        };
+        let change = tracker.update(found);
+        if change != LatticeChange::None {
+            changes.push(Change::Pitch);
+        }
+        if let LatticeChange::Moved { from, to } = change
+            && from.has_moved_far(&to)
+            && !(from.is_parallel() && to.is_parallel())
+        {
+            changes.push(Change::Turned { from, to });
+        }
+        Ok(())
+    }
+
+    fn update_pitches<O: Submitted>(
+        &mut self,
+        operator: &mut Components<O>,
+        (is_due, axes): (bool, [bool; 2]),
+        view: &View,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), ClError> {
+        let parallel = self.parallel();
+        let has_vectors = self.held_vectors().is_some();
+        let is_due = |axis: usize| is_due && axes[axis] && self.axes[axis].is_some();
+        let due = [is_due(0), is_due(1)];
+        let lines = operator.probe(due, view.frame, view.rows, view.meter)?;
+        let axes = self.axes.iter_mut().zip(lines).zip(parallel);
+        for (axis, ((estimate, lines), parallel)) in [Axis::X, Axis::Y].into_iter().zip(axes) {
+            let Some(estimate) = estimate else {
+                continue;
+            };
+            estimate.of_frame = None;
+            let Some(lines) = lines else {
+                continue;
+            };
+            let found = estimate.estimator.estimate(&lines);
+            estimate.looked += 1;
+            estimate.of_frame = found.map(|found| found.pitch_px);
+            let change = estimate.tracker.update(found);
+            if change != PitchChange::None {
+                estimate.is_confirmed = false;
+                changes.push(Change::Pitch);
+                if let PitchChange::Moved { from, to } = change
+                    && (to - from).abs() > LARGEST_TOLERANCE * from
+                {
+                    changes.push(Change::Moved { axis, from, to });
+                }
+            } else if estimate.tracker.is_settled() {
+                estimate.is_confirmed = true;
+            }
+            if has_vectors || estimate.tracker.pitch().or(parallel).is_some() {
+                estimate.missing.clear();
+            } else if (change == PitchChange::Lost || estimate.looked >= PATIENCE)
+                && estimate.missing.is_new(())
+            {
+                changes.push(Change::Missing(axis));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells once that pitches along rows or columns are turned against the pattern of a frame.
+#[derive(Default)]
+pub struct TurnCheck {
+    estimator: LatticeEstimator,
+    looked: u64,
+    is_done: bool,
+}
+
+impl TurnCheck {
+    /// Looks at one of the first frames, until its lattice is found; `pitches` along x and y in use, px, 0 for none.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn update<O: Submitted>(
+        &mut self,
+        element: &ClBaseFilter,
+        operator: &mut Components<O>,
+        pitches: [f64; 2],
+        view: &View,
+    ) -> Result<(), ClError> {
+        if self.is_done || self.looked >= PATIENCE || pitches == [0.0; 2] {
+            return Ok(());
+        }
+        self.looked += 1;
+        let size = [operator.layout().width, view.rows];
+        let Some(mut middle) = operator.middle_of(view.frame, view.rows, view.meter)? else {
+            return Ok(());
+        };
+        let read = |crop, samples: &mut Vec<f32>| middle.read(crop, samples);
+        let Some(found) = self.estimator.estimate(size, read)? else {
+            return Ok(());
+        };
+        self.is_done = true;
+        // One warning: what turns one axis turns the other.
+        if let Some((axis, degrees)) = found.turned_against(pitches)
+            && let Some(b) = found.b
+        {
+            let (name, along, pitch) = match axis {
+                Axis::X => ("pitch-x", "rows", pitches[0]),
+                Axis::Y => ("pitch-y", "columns", pitches[1]),
+            };
+            let a = found.a;
+            gst::element_warning!(
+                element,
+                gst::StreamError::Format,
+                (
+                    "{}={} compares along {}, but the pattern is turned against them by {:.1} degrees; turn the camera or \
+                     the product, or set lattice=<{:.3},{:.3},{:.3},{:.3}>",
+                    name,
+                    (1000.0 * pitch).round() / 1000.0,
+                    along,
+                    degrees,
+                    a[0],
+                    a[1],
+                    b[0],
+                    b[1]
+                ),
+                ["a turned pattern needs a higher threshold, which hides defects"]
+            );
+        }
+        Ok(())
+    }
+}
+
+const NAME: &str = "estimates";
+
+/// The property `estimates`.
+#[derive(Default)]
+pub struct Estimated(Mutex<Estimates>);
+
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Estimates {
+    /// Along x and y, px; 0 for unknown.
+    pitches: [f64; 2],
+    /// Contrast of the pattern, grey levels of 8 bits; 0 for unknown.
+    contrast: f64,
+    /// The lattice whose vectors count.
+    vectors: Option<LatticeEstimate>,
+}
+
+impl Estimates {
+    /// A structure with the pitches.
+    fn with_pitches(&self, name: &str) -> gst::structure::Builder {
+        let [x, y] = self.pitches;
+        gst::Structure::builder(name)
+            .field("pitch-x", x)
+            .field("pitch-y", y)
+    }
+
+    /// Adds the fields of the lattice.
+    fn with_vectors(&self, fields: gst::structure::Builder) -> gst::structure::Builder {
+        let vectors = self.vectors;
+        let numbers = vectors.into_iter().flat_map(|found| {
+            let [ax, ay] = found.a;
+            [ax, ay].into_iter().chain(found.b.into_iter().flatten())
+        });
+        fields
+            .field("lattice", gst::Array::new(numbers))
+            .field("angle", vectors.map_or(0.0, |found| found.angle_degrees()))
+            .field(
+                "standard-error",
+                vectors.map_or(0.0, |found| found.error_px),
+            )
+    }
+}
+
+impl Estimated {
+    /// The property; `has_lattice`: the element estimates vectors too.
+    pub fn spec(has_lattice: bool) -> glib::ParamSpec {
+        let lattice = if has_lattice {
+            format!(
+                "{NEW_LINE}lattice: Vectors <ax, ay, bx, by> of a pattern that is turned against rows and columns, or the \
+                 vector <ax, ay> of lines, in pixels, if pitch-x and pitch-y are -1; otherwise empty\
+                 {NEW_LINE}angle: Angle of the first vector to the rows in degrees, clockwise\
+                 {NEW_LINE}standard-error: Standard error of the vectors in pixels"
+            )
+        } else {
+            String::new()
+        };
+        glib::ParamSpecBoxed::builder::<gst::Structure>(NAME)
+            .nick("Estimates")
+            .blurb(&format!(
+                "What the element has estimated from the frames; 0 = unknown or not estimated\
+                 {NEW_LINE}pitch-x: Pitch along x in pixels, if the property pitch-x is -1\
+                 {NEW_LINE}pitch-y: Pitch along y in pixels, if the property pitch-y is -1\
+                 {NEW_LINE}contrast: Contrast of the pattern, if min-contrast is -1: the standard deviation of \
+                 the median tile in grey levels of 8 bits{lattice}"
+            ))
+            .read_only()
+            .build()
+    }
+
+    /// The value of the property.
+    pub fn get(&self, has_lattice: bool) -> gst::Structure {
+        let estimates = *lock(&self.0);
+        let fields = estimates
+            .with_pitches(NAME)
+            .field("contrast", estimates.contrast);
+        let fields = if has_lattice {
+            estimates.with_vectors(fields)
+        } else {
+            fields
+        };
+        fields.build()
+    }
+
+    /// Updates the pitches and the vectors, and notifies listeners.
+    pub fn set(&self, element: &ClBaseFilter, estimation: &Estimation) {
+        let pitches = estimation.pitches().map(|pitch| pitch.unwrap_or(0.0));
+        let vectors = estimation.held_vectors().copied();
+        self.update(element, |estimates| {
+            estimates.pitches = pitches;
+            estimates.vectors = vectors;
+        });
+    }
+
+    /// Updates the contrast, and notifies listeners.
+    pub fn set_contrast(&self, element: &ClBaseFilter, contrast: f64) {
+        self.update(element, |estimates| estimates.contrast = contrast);
+    }
+
+    fn update(&self, element: &ClBaseFilter, change: impl FnOnce(&mut Estimates)) {
+        let mut estimates = lock(&self.0);
+        let before = *estimates;
+        change(&mut estimates);
+        let is_changed = *estimates != before;
+        drop(estimates);
+        if is_changed {
+            element.notify(NAME);
+        }
+    }
+
+    /// Posts the message `PREFIX-pitch` with the pitches, and with the vectors if the element estimates them; the prefix is the
+    /// element's factory.
+    pub fn post(&self, element: &ClBaseFilter, prefix: &str, has_lattice: bool) {
+        let estimates = *lock(&self.0);
+        let fields = estimates.with_pitches(&format!("{prefix}-pitch"));
+        let fields = if has_lattice {
+            estimates.with_vectors(fields)
+        } else {
+            fields
+        };
+        let message = gst::message::Element::builder(fields.build());
+        element.post(message.src(element).build());
+    }
+}
+
+/// Posts the changes that a user has to know; `is_alone`: there is no other axis to compare along.
+pub fn post_changes(element: &ClBaseFilter, changes: &[Change], is_alone: bool) {
+    for change in changes {
+        match *change {
+            Change::Pitch => {}
+            Change::Moved { axis, from, to } => post_moved(element, axis, from, to),
+            Change::Turned { from, to } => post_turned(element, &from, &to),
+            Change::Missing(axis) => post_missing(element, axis, is_alone),
+        }
+    }
+}
+
+/// Warns that the pitch along an axis has moved.
+fn post_moved(element: &ClBaseFilter, axis: Axis, from: f64, to: f64) {
+    let (name, along, cause) = match axis {
+        Axis::X => ("pitch-x", "rows", "the camera's distance and the product"),
+        Axis::Y => (
+            "pitch-y",
+            "columns",
+            "the line's speed, the encoder and the product",
+        ),
+    };
+    gst::element_warning!(
+        element,
+        gst::StreamError::Format,
+        (
+            "the estimated pitch along {} changed from {:.3} to {:.3} pixels; check {}, or set {}",
+            along,
+            from,
+            to,
+            cause,
+            name
+        ),
+        ["frames are compared at the new pitch from now on"]
+    );
+}
+
+/// Warns that the vectors of the pattern have moved.
+fn post_turned(element: &ClBaseFilter, from: &LatticeEstimate, to: &LatticeEstimate) {
+    let in_words = |lattice: &LatticeEstimate| {
+        let [x, y] = lattice.a;
+        let b = lattice.b.map(|[x, y]| format!(" and ({x:.3}, {y:.3})"));
+        format!("({x:.3}, {y:.3}){}", b.unwrap_or_default())
+    };
+    gst::element_warning!(
+        element,
+        gst::StreamError::Format,
+        (
+            "the estimated vectors of the pattern changed from {} to {} pixels, {:.1} degrees to the rows; check the camera \
+             and the product, or set lattice",
+            in_words(from),
+            in_words(to),
+            to.angle_degrees()
+        ),
+        ["frames are compared along the new vectors from now on"]
+    );
+}
+
+/// Posts that frames cannot be judged along an axis: a warning if there is no other axis, otherwise an
+/// info message.
+fn post_missing(element: &ClBaseFilter, axis: Axis, is_alone: bool) {
+    let (name, along) = match axis {
+        Axis::X => ("pitch-x", "rows"),
+        Axis::Y => ("pitch-y", "columns"),
+    };
+    if is_alone {
+        let text = format!(
+            "no repeating pattern was found along {along}; check the light and the focus, or set {name} to the distance \
+             after which the pattern repeats"
+        );
+        gst::element_warning!(
+            element,
+            gst::StreamError::Format,
+            ("{}", text),
+            ["frames that cannot be judged get the verdict none and a clear mask"]
+        );
+    } else {
+        let text = format!(
+            "no repeating pattern was found along {along}; set {name} if there is one, or to 0 for no \
+             comparison along {along}"
+        );
+        gst::element_info!(
+            element,
+            gst::StreamError::Format,
+            ("{}", text),
+            ["frames are compared along the other axis only"]
+        );
+    }
+}
+
+/// Learns the contrast.
+#[derive(Default)]
+pub struct Presence {
+    /// `take-contrast` was called.
+    is_wanted: AtomicBool,
+}
+
+/// The learned contrast, kept from frame to frame.
+#[derive(Default)]
+pub struct Learned {
+    /// By component, the number of operators with which it was learned, and the pitches.
+    contrast: Option<(Contrasts, usize, [f64; 2])>,
+    /// Frames in which the pattern was not seen.
+    unseen: u64,
+    warned: LastReport<()>,
+}
+
+/// Minimum contrasts for messages, one for each component that is judged.
+pub fn in_words(contrasts: impl Iterator<Item = Contrast>) -> String {
+    let words = contrasts.map(|contrast| match contrast {
+        Contrast::Off => "0".into(),
+        Contrast::Known(level) => format!("{level:.3}"),
+        Contrast::Unknown => "unknown".into(),
+    });
+    words.collect::<Vec<String>>().join("/")
+}
+
+/// The action signal `take-contrast` of an element; `presence` is its part.
+pub fn contrast_signal<T>(presence: fn(&T) -> &Presence) -> Signal
+where
+    T: ObjectSubclass<Type: IsA<gst::Element>>,
+{
+    Signal::builder("take-contrast")
+        .action()
+        .class_handler(move |args| {
+            let element = args.first()?.get::<gst::Element>().ok()?;
+            let element = element.downcast_ref::<T::Type>()?;
+            let presence = presence(element.imp());
+            presence.is_wanted.store(true, Ordering::Relaxed);
+            None
+        })
+        .build()
+}
+
+impl Learned {
+    /// Whether the contrast is known.
+    pub fn is_known(&self) -> bool {
+        self.contrast.is_some()
+    }
+
+    /// The largest contrast of the pattern at about these pitches, grey levels of 8 bits.
+    pub fn contrast_of(&self, pitches: [f64; 2]) -> Option<f64> {
+        let (contrasts, _, of) = self.contrast?;
+        is_about(of, pitches).then(|| contrasts.largest())
+    }
+
+    /// The minimum contrasts, unknown if none were learned for about these pitches and as many operators.
+    pub fn minimum(&self, pitches: [f64; 2], operators: usize) -> Option<Contrasts> {
+        let (contrasts, with, of) = self.contrast?;
+        let is_known = is_about(of, pitches) && with == operators;
+        is_known.then(|| Contrasts(contrasts.0.map(|contrast| contrast / 2.0)))
+    }
+}
+
+impl Presence {
+    /// Forgets the contrast, at new caps.
+    pub fn forget(&self, element: &ClBaseFilter, estimated: &Estimated, learned: &mut Learned) {
+        *learned = Learned::default();
+        estimated.set_contrast(element, 0.0);
+    }
+
+    /// Sets the minimum contrast of the comparison before a frame. If it is `wanted` to be learned and is not known, looks
+    /// for the pattern in the frame.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn update<O: Submitted + Repeating>(
+        &self,
+        (element, estimated): (&ClBaseFilter, &Estimated),
+        (wanted, estimated_axes): (Contrast, [bool; 2]),
+        comparison: &mut Components<O>,
+        learned: &mut Learned,
+        view: &View,
+    ) -> Result<(), ClError> {
+        if wanted != Contrast::Unknown {
+            self.forget(element, estimated, learned);
+            return Ok(());
+        }
+        let pitches = comparison.pitches();
+        let operators = comparison.all().len();
+        let wanted = self.is_wanted.swap(false, Ordering::Relaxed);
+        if wanted || learned.minimum(pitches, operators).is_none() {
+            learned.contrast = None;
+        }
+        if learned.contrast.is_none() {
+            let contrasts =
+                comparison.learn_contrasts(view.frame, view.rows, estimated_axes, view.meter)?;
+            // A contrast that rounds to 0 could never be missed.
+            let seen = |contrast: f64| {
+                if contrast_q4(contrast / 2.0) > 0 {
+                    contrast
+                } else {
+                    0.0
+                }
+            };
+            learned.contrast = contrasts
+                .map(|Contrasts(contrasts)| Contrasts(contrasts.map(seen)))
+                .filter(|contrasts| contrasts.largest() > 0.0)
+                .map(|contrasts| (contrasts, operators, pitches));
+            let contrast = learned.contrast_of(pitches);
+            estimated.set_contrast(element, contrast.unwrap_or(0.0));
+            self.warn(element, learned, pitches);
+        }
+        comparison.set_minimum(learned.minimum(pitches, operators));
+        Ok(())
+    }
+
+    /// Warns once if the pattern was not seen in several frames, although a pitch is known.
+    fn warn(&self, element: &ClBaseFilter, learned: &mut Learned, pitches: [f64; 2]) {
+        if learned.contrast.is_some() {
+            learned.unseen = 0;
+            learned.warned.clear();
+            return;
+        }
+        learned.unseen += u64::from(pitches != [0.0; 2]);
+        if learned.unseen >= PATIENCE && learned.warned.is_new(()) {
+            let [x, y] = pitches;
+            gst::element_warning!(
+                element,
+                gst::StreamError::Format,
+                (
+                    "no pattern that repeats with pitch-x={} and pitch-y={} was seen in {} frames; \
+                     check the pitch, the light and the focus, or set min-contrast",
+                    x,
+                    y,
+                    PATIENCE
+                ),
+                ["frames get the verdict none and a clear mask until the pattern is seen"]
+            );
+        }
+    }
+}
+
+/// Whether the pattern's contrast at one pair of pitches is that at another: estimates of a natural texture move
+/// a little.
+fn is_about(before: [f64; 2], now: [f64; 2]) -> bool {
+    let mut axes = before.into_iter().zip(now);
+    axes.all(|(before, now)| (now - before).abs() <= LARGEST_TOLERANCE * before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contrast_of_another_pitch_or_axis_does_not_count() {
+        let learned = Learned {
+            contrast: Some((Contrasts([20.0, 8.0, 0.0]), 3, [7.0, 0.0])),
+            ..Learned::default()
+        };
+        for (pitches, is_kept) in [
+            ([7.0, 0.0], true),
+            ([7.13, 0.0], true),
+            ([6.87, 0.0], true),
+            ([7.15, 0.0], false),
+            ([7.0, 9.0], false),
+            ([0.0, 0.0], false),
+        ] {
+            let known = learned.minimum(pitches, 3) == Some(Contrasts([10.0, 4.0, 0.0]));
+            assert_eq!(known, is_kept, "{pitches:?}");
+            assert_eq!(learned.minimum(pitches, 1), None);
+        }
+    }
+}
