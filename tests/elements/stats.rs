@@ -274,7 +274,7 @@ fn profile_measures_every_kernel() {
     }
     let frames = |count: u64| {
         format!(
-            "videotestsrc num-buffers={count} ! video/x-raw,format=GRAY16_LE,width=320,height=64 !"
+            "videotestsrc pattern=pinwheel num-buffers={count} ! video/x-raw,format=GRAY16_LE,width=320,height=64 !"
         )
     };
     let done = run(&format!(
