@@ -77,12 +77,13 @@ def operator_sections(gpu):
         Section(
             "Pitch comparison, recommended settings",
             "Minimum with matched centre, pitches 7.35 along both axes, multiples 1 and 4, borders "
-            "inward, minimum contrast 5.",
+            "inward, minimum contrast 5. `along vectors`: the same pitches, turned by 7 degrees.",
             by_kind("pitch_threshold", [(GREY_HD, ["panel"]), (GREY_12M, ["panel", "random"])], RECOMMENDED),
             [
                 ours(),
                 Contestant("without presence", "ours", {"min-contrast": 0}, None),
                 Contestant("borders skipped", "ours", {"inward": False}, None),
+                Contestant("along vectors", "ours", {"turned": 7}, None),
                 Contestant("sequential", "reference", most=13_000_000),
             ],
             ("ours", "sequential"),

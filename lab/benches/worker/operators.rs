@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Instant};
 use clinspect_core::{
     ClError,
     components::{Finder, Limits},
+    lattice::Lattice,
     layout::FrameLayout,
     mask::packed_stride,
     region::Rect,
@@ -323,13 +324,19 @@ fn pitch(
     layout: &FrameLayout,
     settings: &Settings,
 ) -> Result<PitchThreshold, Error> {
+    let (sine, cosine) = settings.turned.to_radians().sin_cos();
+    let [x, y] = [settings.pitch_x, settings.pitch_y];
+    let vectors = [[x * cosine, x * sine], [-y * sine, y * cosine]];
+    let vectors = &vectors[..if y == 0.0 { 1 } else { 2 }];
+    let is_turned = settings.turned != 0.0;
+    let lattice = is_turned.then(|| Lattice::new(vectors)).transpose()?;
     let wanted = PitchThresholdSettings {
         line_scan: false,
         may_be_blind: false,
         is_steady: true,
         pitch_x: settings.pitch_x,
         pitch_y: settings.pitch_y,
-        lattice: None,
+        lattice,
         multiples: settings.multiples.clone(),
         threshold: settings.threshold,
         compare: if settings.minimum {

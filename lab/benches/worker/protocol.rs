@@ -108,6 +108,8 @@ pub struct Settings {
     pub float: bool,
     pub pitch_x: f64,
     pub pitch_y: f64,
+    /// Compares along vectors: the pitches, turned by this angle, degrees; 0: along rows and columns.
+    pub turned: f64,
     pub multiples: Vec<u32>,
     pub threshold: f64,
     pub minimum: bool,
@@ -174,6 +176,7 @@ impl Default for Settings {
             float: false,
             pitch_x: 0.0,
             pitch_y: 0.0,
+            turned: 0.0,
             multiples: vec![1],
             threshold: 10.0,
             minimum: false,
