@@ -1,6 +1,7 @@
-/* NVIDIA instructions (compute capability 6.1 and later) that OpenCL C does not name; NVIDIA=0 leaves them out. */
+/* Sums of products of four bytes, and permutations of bytes: NVIDIA=1 uses instructions of NVIDIA's (compute capability 6.1
+ * and later) that OpenCL C does not name. */
 #ifndef NVIDIA
-#define NVIDIA 1
+#define NVIDIA 0
 #endif
 #if NVIDIA
 #define HAS_DOT4 1
@@ -18,6 +19,23 @@ static uint permute(uint a, uint b, uint select)
 {
     uint bytes;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(select));
+    return bytes;
+}
+#else
+static uint byte_of(uint word, int i) { return (word >> (8 * i)) & 0xffu; }
+static uint dot4(uint bytes, uint weights, uint acc)
+{
+    for (int i = 0; i < 4; i++)
+        acc += byte_of(bytes, i) * byte_of(weights, i);
+    return acc;
+}
+static uint permute(uint a, uint b, uint select)
+{
+    uint bytes = 0;
+    for (int i = 0; i < 4; i++) {
+        const int digit = (int)(select >> (4 * i)) & 7;
+        bytes |= byte_of(digit < 4 ? a : b, digit & 3) << (8 * i);
+    }
     return bytes;
 }
 #endif

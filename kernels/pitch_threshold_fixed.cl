@@ -1,4 +1,4 @@
-/* Appended to pitch_threshold_items.cl and, where the device has it, nvidia.cl. Judges a block of pixels with comparisons that
+/* Appended to pitch_threshold_items.cl and nvidia.cl. Judges a block of pixels with comparisons that
  * are constants of the program: FIXED_COMPARISONS is a list of comparison_t, FIXED_FLAGS the flags.
  *
  * 8-bit samples only. The frame and its rows start at multiples of 16 bytes, so that a neighbour's place within its
@@ -21,25 +21,8 @@ static uint push_sign(uint bits, float value)
     return shifted;
 }
 #else
-static uint byte_of(uint word, int i) { return (word >> (8 * i)) & 0xffu; }
 #define BYTE_256(word, i) as_float(FLOAT_BITS + 256u * byte_of((word), (i)))
 static uint push_sign(uint bits, float value) { return 2u * bits + (value < 0.0f ? 1u : 0u); }
-static uint dot4(uint bytes, uint weights, uint acc)
-{
-    for (int i = 0; i < 4; i++)
-        acc += byte_of(bytes, i) * byte_of(weights, i);
-    return acc;
-}
-/* permute of nvidia.cl. */
-static uint permute(uint a, uint b, uint select)
-{
-    uint bytes = 0;
-    for (int i = 0; i < 4; i++) {
-        const int digit = (int)(select >> (4 * i)) & 7;
-        bytes |= byte_of(digit < 4 ? a : b, digit & 3) << (8 * i);
-    }
-    return bytes;
-}
 #endif
 
 __constant const comparison_t fixed_comparisons[] = {FIXED_COMPARISONS};

@@ -39,28 +39,6 @@ typedef uint sum_theta_t;
 #define REACHES(a, theta, b) (min((a), (sum_t)(UNREACHED_THETA - (theta))) + (theta) <= (b))
 #endif
 
-/* Where the samples of a neighbour lie: columns to the nearer and the farther one with weight `along_x`, rows to the upper
- * ones, and, if `is_two`, a row below them with weight `along_y`. */
-typedef struct {
-    int near, far, top, is_two;
-    int along_x, along_y;
-} taps_t;
-
-static taps_t taps_of(int dx, int dy)
-{
-    taps_t t;
-    const int margin_x = margin_of(dx);
-    const int margin_y = margin_of(dy);
-    const int fraction = (int)abs(dy) & 255;
-    t.along_x = (int)abs(dx) & 255;
-    t.near = dx < 0 ? -((int)abs(dx) >> 8) : dx >> 8;
-    t.far = dx < 0 ? -margin_x : margin_x;
-    t.top = dy < 0 ? -margin_y : dy >> 8;
-    t.is_two = fraction > 0;
-    t.along_y = t.is_two && dy < 0 ? 256 - fraction : fraction;
-    return t;
-}
-
 /* The columns from a pixel to the first and to the last sample of its row that it is compared with, itself included. */
 static int2 columns_of(taps_t left, taps_t right)
 {

@@ -101,8 +101,8 @@ constants! {
         &INWARD = [pitch_threshold::INWARD];
     }
     pitch_threshold_lattice_items {
-        /// Pixels of a row per work-item: two bytes of a mask.
-        LATTICE_PIXELS: usize = 16;
+        /// Pixels of a row per work-item: a byte of a mask.
+        LATTICE_PIXELS: usize = 8;
     }
     pitch_threshold_wide {
         /// Most work-items per work-group.

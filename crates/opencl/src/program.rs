@@ -136,10 +136,9 @@ programs! {
     ]
     /// The search for tiles without the pattern.
     Presence: WithBuiltins ["common.cl" "pitch_threshold.cl" "presence_tiles.cl" "presence.cl"]
-    /// The comparison along vectors of any angle on any device.
+    /// The comparison along vectors of any angle on any device. `NVIDIA=1`: with the instructions of `nvidia.cl`.
     LatticeItems: WithBuiltins [
-        "common.cl" "pitch_threshold_lattice.cl" "mask_bits.cl" "pitch_threshold_lattice_lanes.cl"
-        "pitch_threshold_lattice_items.cl"
+        "common.cl" "pitch_threshold_lattice.cl" "nvidia.cl" "pitch_threshold_lattice_items.cl"
     ]
     /// The comparison along vectors of any angle for a CPU.
     LatticeRows: WithBuiltins [

@@ -72,7 +72,13 @@ pub(super) fn kernel(
         return Ok((program.kernel(name)?, name, Launch::Bands(bands)));
     }
     let name = "pitch_threshold_lattice_items";
-    let options = format!("{options} -DBLOCK_ROWS={BLOCK_ROWS}");
+    let options = format!(
+        "{options} -DMODE={} -DBLOCK_ROWS={BLOCK_ROWS} -DWORDS={} -DNVIDIA={}",
+        settings.mode(),
+        // Memory of the source may start at any byte.
+        u8::from(!settings.image && !context.caps().shares_host_memory),
+        u8::from(context.caps().has_dot4)
+    );
     let kernel = (context.program(ProgramSource::LatticeItems, &options)?).kernel(name)?;
     let group = plain_group(context, &kernel)?;
     Ok((kernel, name, Launch::Blocks(Blocks { group })))
