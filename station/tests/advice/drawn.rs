@@ -241,7 +241,7 @@ fn sheets_at_several_angles_are_measured_by_the_inspection() {
     assert_vectors(&advice.lattice.clone().into(), 12.0);
     assert_eq!(*set(&advice, "lattice"), serde_json::Value::Null);
     assert_eq!([set(&advice, "pitch-x"), set(&advice, "pitch-y")], [-1, -1]);
-    reason(&advice, "otherwise in another");
+    reason(&advice, "others repeat at other angles");
 }
 
 #[test]

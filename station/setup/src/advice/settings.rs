@@ -86,12 +86,15 @@ fn repeats(measured: &Measurements) -> String {
         let vectors = turned.vectors.iter();
         let vectors: Vec<String> = vectors.map(|[x, y]| format!("({x:.2}, {y:.2})")).collect();
         let (vectors, degrees) = (vectors.join(" and "), turned.degrees);
-        let differs = match turned.is_fixed {
-            true => "",
-            false => " in one of them, and otherwise in another",
+        let (pictures, differs) = match turned.is_fixed {
+            true => ("The pictures repeat", ""),
+            false => (
+                "One picture repeats",
+                "; others repeat at other angles or distances",
+            ),
         };
         return format!(
-            "The pictures repeat after {vectors} px, right and down, at {degrees:.1}° to the rows{differs}."
+            "{pictures} after {vectors} px, right and down, at {degrees:.1}° to the rows{differs}."
         );
     }
     let axes = measured.repeats.iter().zip(["rows", "columns"]);
