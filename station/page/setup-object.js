@@ -163,7 +163,7 @@ export class ObjectStep {
   /// Vectors along rows and columns become pitches.
   setVectors(vectors) {
     this.bench.draft.changeAnalysis(isParallel(vectors)
-      ? { "pitch-x": vectors[0][0], "pitch-y": vectors[1][1], lattice: null }
+      ? { "pitch-x": Math.abs(vectors[0][0]), "pitch-y": Math.abs(vectors[1][1]), lattice: null }
       : { "pitch-x": null, "pitch-y": null, lattice: vectors.filter(isThere).flat() });
     this.onState();
   }

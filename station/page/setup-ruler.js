@@ -112,7 +112,10 @@ export class Ruler {
     const other = this.vectors[1 - index];
     // Vectors that lie along each other span no cell.
     if (!isThere(vector) || (isThere(other) && Math.abs(cross(vector, other)) < LEAST_PX * lengthOf(other))) return;
-    this.vectors[index] = vector;
+    const vectors = this.vectors.with(index, vector);
+    // A pitch has no sign.
+    if (isParallel(vectors) && (vectors[0][0] < 0 || vectors[1][1] < 0)) return;
+    this.vectors = vectors;
     // Else the ruler's end would leave the pointer.
     this.isGiven = true;
     this.draw();

@@ -413,22 +413,28 @@ def cell_is_dragged_to_any_angle():
     near(analysis()["lattice"], [150 / repeats, 60 / repeats, -40 / repeats, 120 / repeats], coarse / repeats)
     near(cell()[2:4], [start[0] + 150 / repeats, start[1] + 60 / repeats], coarse / repeats)
     assert "pitch-x" not in analysis() and "pitch-y" not in analysis(), analysis()
-    # A number can be typed, too.
-    entry = js("[...document.querySelectorAll('#panel .field')].find((of) => of.textContent.startsWith('Second vector, down')).querySelector('input[type=number]')")
-    entry.send_keys(Keys.CONTROL + "a")
-    entry.send_keys("12.5")
-    wait("the number", lambda: analysis()["lattice"][3] == 12.5)
     # Along rows and columns the same is said by pitches.
     drag(place_of("a"), (start[0] + 150, start[1]))
     drag(place_of("b"), (start[0], start[1] + 120))
     wait("the pitches", lambda: "lattice" not in analysis() and "pitch-y" in analysis())
     near([analysis()["pitch-x"], analysis()["pitch-y"]], [150 / repeats, 120 / repeats], coarse / repeats)
     assert any("Pitch along x" in name for name in fields()), fields()
+    # A pitch has no sign.
+    drag(place_of("b"), (start[0], start[1] - 60))
+    time.sleep(0.5)
+    assert js("[...document.querySelectorAll('#panel .error')].every((of) => of.textContent === '')"), "the station refuses what was dragged"
+    drag(place_of("b"), (start[0], start[1] + 120))
+    wait("the pitch", lambda: abs(analysis()["pitch-y"] - 120 / repeats) <= coarse / repeats)
     # The arrow keys turn it again, by a pixel of the picture.
     js("document.querySelector(\"[data-handle='a']\").focus()")
     keys(Keys.ARROW_DOWN)
     wait("the turn", lambda: len(analysis().get("lattice", [])) == 4)
     near(analysis()["lattice"][:2], [150 / repeats, 1 / repeats], coarse / repeats)
+    # A number can be typed, too.
+    entry = js("[...document.querySelectorAll('#panel .field')].find((of) => of.textContent.startsWith('Second vector, down')).querySelector('input[type=number]')")
+    entry.send_keys(Keys.CONTROL + "a")
+    entry.send_keys("12.5")
+    wait("the number", lambda: analysis()["lattice"][3] == 12.5)
     find("#panel .check input").click()
     wait("what the inspection measures", lambda: not {"lattice", "pitch-x", "pitch-y"} & set(analysis()))
     live = lambda: json.loads(call("GET", f"api/setup/drafts/{draft()}/live?after=0")[1])
