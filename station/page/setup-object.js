@@ -1,15 +1,21 @@
-// Step "Object": what the camera looks at, measured and shown as a lattice that a ruler corrects.
+// Step "Object": what the camera looks at, measured and shown as a lattice that rulers correct.
 
 import { make, number, say } from "./dom.js";
 import { SLOW_MS } from "./setup-draft.js";
 import { NumberField, RadioField, button, section } from "./setup-fields.js";
-import { Ruler } from "./setup-ruler.js";
+import { Ruler, isParallel, isThere } from "./setup-ruler.js";
 
 const OBJECTS = {
   pattern: { analyzer: "pitch", text: "Pattern", detail: "Each repeat equals the others: panel, wafer, mesh, printed web." },
   texture: { analyzer: "texture", text: "Texture", detail: "No two places are alike: woven and knitted cloth, embossed or coated web." },
   same: { analyzer: "reference", text: "Same every time", detail: "Each frame shows the same object: label, board, part." },
 };
+
+/// Longest vector that a field sets, px.
+const LONGEST = 200;
+
+/// Numbers of `lattice` as two vectors: none and one vector are completed.
+const vectorsOf = (lattice) => [[lattice[0] ?? 0, lattice[1] ?? 0], [lattice[2] ?? 0, lattice[3] ?? 0]];
 
 /// What is used for an object that a person chooses against the advice.
 const DEFAULTS = {
@@ -20,6 +26,13 @@ const DEFAULTS = {
 
 /// Properties that mean the same for every analyzer.
 const SHARED = ["rois", "ignore", "min-area", "merge-distance", "classes", "fail", "limits", "mm-per-pixel", "bit-depth", "components"];
+
+/// "11.30 × 8.70 px", or the vectors of a turned pattern.
+function repeatText({ lattice, pitch_x: x, pitch_y: y }) {
+  const text = (numbers, between) => numbers.map((of) => number(of, 2)).join(between);
+  if (lattice.length) return `${[lattice.slice(0, 2), lattice.slice(2)].filter((of) => of.length).map((of) => `(${text(of, ", ")})`).join(", ")} px`;
+  return x || y ? `${text([x, y], " × ")} px` : "none";
+}
 
 export const objectOf = (settings) => Object.keys(OBJECTS).find((name) => OBJECTS[name].analyzer === settings.analyzer) ?? "pattern";
 
@@ -32,16 +45,20 @@ export class ObjectStep {
     this.numbers = make("dl", { class: "figures" });
     this.measureButton = button("Measure again", () => this.measure());
     this.useButton = button("Use the advice", () => this.use(), { class: "main", hidden: true });
-    const pitch = (axis, key) => new NumberField({ label: `Pitch along ${axis}`, unit: "px", step: 0.01, least: 1, most: 200, key, onchange: (value) => this.setPitch(key, value) });
-    this.pitches = [pitch("x", "pitch-x"), pitch("y", "pitch-y")];
-    this.ruler = new Ruler(bench.stage, (pitches) => this.setPitches(pitches));
+    const distance = (label, key, least, onchange) => new NumberField({ label, unit: "px", step: 0.01, least, most: LONGEST, key, onchange });
+    const pitch = (axis, index) => distance(`Pitch along ${axis}`, `pitch-${axis}`, 1, (value) => this.setNumber(index, index, value));
+    this.pitches = [pitch("x", 0), pitch("y", 1)];
+    const component = (label, index, axis) => distance(label, "lattice", -LONGEST, (value) => this.setNumber(index, axis, value));
+    this.components = [component("First vector, to the right", 0, 0), component("First vector, down", 0, 1),
+      component("Second vector, to the right", 1, 0), component("Second vector, down", 1, 1)];
+    this.ruler = new Ruler(bench.stage, (vectors) => this.setVectors(vectors));
     this.repeats = new NumberField({ label: "Repeats under the ruler", step: 1, least: 1, most: 50, key: "", onchange: (value) => this.ruler.setRepeats(Math.max(1, Math.round(value))) });
     this.byItself = make("input", { type: "checkbox", onchange: () => this.setByItself(this.byItself.checked) });
-    this.lattice = section("Pitch: one repeat of the pattern",
-      make("label", { class: "check" }, this.byItself, "The inspection measures the pitch by itself"),
-      ...this.pitches.map(({ element }) => element), this.repeats.element,
-      make("p", { class: "hint" }, "The lines in the picture lie one pitch apart. If they drift off the pattern, drag a ruler's end onto the same point some repeats away, or choose the end and press the arrow keys."));
-    this.fields = [this.choices, ...this.pitches];
+    this.lattice = section("One repeat of the pattern",
+      make("label", { class: "check" }, this.byItself, "The inspection measures it by itself, at any angle"),
+      ...[...this.pitches, ...this.components].map(({ element }) => element), this.repeats.element,
+      make("p", { class: "hint" }, "The lines in the picture lie one repeat apart. If they drift off the pattern, drag a ruler's end onto the same point some repeats away, in any direction, or choose the end and press the arrow keys."));
+    this.fields = [this.choices, ...this.pitches, this.components[0]];
     this.elements = [make("h2", {}, "What is inspected?"), this.measured, this.reasons, this.numbers,
       make("p", { class: "buttons" }, this.useButton, this.measureButton), this.choices.element, this.lattice];
   }
@@ -114,31 +131,48 @@ export class ObjectStep {
     this.onState();
   }
 
+  /// The vectors that the inspection, else the advice, measured.
   get estimates() {
     const { live } = this.bench.draft;
-    return [live?.estimates?.pitch_x, live?.estimates?.pitch_y].map((of, index) => of || this.advice?.[["pitch_x", "pitch_y"][index]] || 0);
+    const { advice } = this;
+    const found = [live?.estimates, advice].find((of) => of && (of.lattice.length || of.pitch_x || of.pitch_y));
+    if (!found) return vectorsOf([]);
+    if (found.lattice.length) return vectorsOf(found.lattice);
+    // An axis that the inspection has not found yet has the advice's pitch.
+    const or = (key) => found[key] || (advice?.lattice.length ? 0 : advice?.[key]) || 0;
+    return [[or("pitch_x"), 0], [0, or("pitch_y")]];
   }
 
-  /// The pitches in force: those of the settings, else what the inspection measures.
-  get pitchesNow() {
+  /// The vectors in force: those of the settings, else what is measured.
+  get vectors() {
     const { analysis = {} } = this.bench.draft.settings;
+    if (analysis.lattice?.length) return vectorsOf(analysis.lattice);
+    const given = ["pitch-x", "pitch-y"].map((key) => analysis[key] ?? -1);
     const measured = this.estimates;
-    return ["pitch-x", "pitch-y"].map((key, index) => (analysis[key] == null || analysis[key] < 0 ? measured[index] : analysis[key]));
+    if (given.every((pitch) => pitch < 0)) return measured;
+    // A pitch along one axis goes with the other one along the other axis.
+    return given.map((pitch, axis) => measured[axis].map((of, index) => (index !== axis ? 0 : pitch < 0 ? of : pitch)));
   }
 
-  setPitch(key, value) {
-    const [x, y] = this.pitchesNow;
-    this.setPitches(key === "pitch-x" ? [value, y] : [x, value]);
+  setNumber(index, axis, value) {
+    const { vectors } = this;
+    vectors[index][axis] = value;
+    this.setVectors(vectors);
   }
 
-  setPitches([x, y]) {
-    this.bench.draft.changeAnalysis({ "pitch-x": x, "pitch-y": y });
+  /// Vectors along rows and columns become pitches.
+  setVectors(vectors) {
+    this.bench.draft.changeAnalysis(isParallel(vectors)
+      ? { "pitch-x": Math.abs(vectors[0][0]), "pitch-y": Math.abs(vectors[1][1]), lattice: null }
+      : { "pitch-x": null, "pitch-y": null, lattice: vectors.filter(isThere).flat() });
     this.onState();
   }
 
   setByItself(isByItself) {
-    const [x, y] = this.estimates;
-    this.bench.draft.changeAnalysis(isByItself ? { "pitch-x": null, "pitch-y": null } : { "pitch-x": x || 10, "pitch-y": y || 10 });
+    const { estimates } = this;
+    // A pitch that was not found waits for the ruler.
+    if (!isByItself) return this.setVectors(isParallel(estimates) ? vectorsOf([estimates[0][0] || 10, 0, 0, estimates[1][1] || 10]) : estimates);
+    this.bench.draft.changeAnalysis({ "pitch-x": null, "pitch-y": null, lattice: null });
     this.onState();
   }
 
@@ -151,10 +185,13 @@ export class ObjectStep {
     this.useButton.hidden = !advice || this.isAdvised(settings);
     if (advice && !this.isMeasuring) this.showAdvice(advice);
     this.lattice.hidden = object === "same";
-    this.ruler.set(object === "same" ? [0, 0] : this.pitchesNow);
-    this.pitches.forEach((field, index) => field.set(this.pitchesNow[index] || null));
+    const { vectors } = this;
+    this.ruler.set(object === "same" ? vectorsOf([]) : vectors);
+    const hasPitches = isParallel(vectors);
+    this.pitches.forEach((field, axis) => { field.element.hidden = !hasPitches; field.set(vectors[axis][axis] || null); });
+    this.components.forEach((field, index) => { field.element.hidden = hasPitches; field.set(vectors.flat()[index]); });
     this.repeats.set(this.ruler.repeats);
-    this.byItself.checked = (settings.analysis?.["pitch-x"] ?? -1) < 0;
+    this.byItself.checked = (settings.analysis?.["pitch-x"] ?? -1) < 0 && !settings.analysis?.lattice?.length;
   }
 
   showAdvice(advice) {
@@ -166,7 +203,7 @@ export class ObjectStep {
     const figure = (name, value) => make("div", {}, make("dt", {}, name), make("dd", {}, value));
     this.numbers.replaceChildren(
       figure("Contrast", `${number(advice.contrast, 1)} levels`), figure("Noise", `${number(advice.noise, 1)} levels`),
-      figure("Pitch", advice.pitch_x || advice.pitch_y ? `${number(advice.pitch_x, 2)} × ${number(advice.pitch_y, 2)} px` : "none"));
+      figure("Repeat", repeatText(advice)));
   }
 
   onLive() {

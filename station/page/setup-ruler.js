@@ -1,4 +1,4 @@
-// The pitch as a lattice over the picture, and two rulers that correct it.
+// The cell of the pattern's lattice over the picture, at any angle, and two rulers that correct its vectors.
 
 import { draw } from "./dom.js";
 
@@ -8,23 +8,52 @@ const LEAST_GAP = 5;
 const SHARE = 0.5;
 const MOST_REPEATS = 10;
 const FAR = 10;
+/// A ruler that is dragged lies along a row or a column if its end is no farther from it on the screen.
+const SNAP = 4;
+
+const LEAST_PX = 1;
+const cross = ([ax, ay], [bx, by]) => ax * by - ay * bx;
+const lengthOf = (vector) => Math.hypot(...vector);
+
+export const isThere = (vector) => lengthOf(vector) >= LEAST_PX;
+
+/// Whether the vectors lie along rows and columns, where pitches say the same.
+export const isParallel = ([a, b]) => a[1] === 0 && b[0] === 0;
+
+/// Lines along a vector, one `step` apart, of which one goes through a place: as far as the frame reaches, as an SVG path.
+function linesOf(place, vector, step, size) {
+  const corners = [[0, 0], [size[0], 0], [0, size[1]], size];
+  const numbers = corners.map(([x, y]) => cross(vector, [x - place[0], y - place[1]]) / cross(vector, step));
+  const all = [];
+  for (let number = Math.ceil(Math.min(...numbers)); number <= Math.max(...numbers); number += 1) {
+    const from = place.map((of, axis) => of + number * step[axis]);
+    // Multiples of the vector at which the line enters and leaves the frame along each axis that it crosses.
+    const ends = [0, 1].filter((axis) => vector[axis]).map((axis) =>
+      [-from[axis], size[axis] - from[axis]].map((of) => of / vector[axis]).sort((a, b) => a - b));
+    const [first, last] = [Math.max(...ends.map(([of]) => of)), Math.min(...ends.map(([, of]) => of))];
+    const at = (times) => from.map((of, axis) => (of + times * vector[axis]).toFixed(2)).join(" ");
+    if (first < last) all.push(`M${at(first)}L${at(last)}`);
+  }
+  return all.join("");
+}
 
 export class Ruler {
   constructor(stage, onchange) {
     this.stage = stage;
     this.onchange = onchange;
-    this.pitch = [0, 0];
+    this.vectors = [[0, 0], [0, 0]];
     this.repeats = 0;
     this.origin = null;
     this.lines = draw("path", { class: "lattice" });
+    this.cell = draw("path", { class: "cell" });
     this.rulers = draw("path", { class: "ruler" });
-    this.handles = [["origin", "Start of both rulers"], ["x", "End of the ruler along x"], ["y", "End of the ruler along y"]].map(([name, label]) => {
+    this.handles = [["origin", "Start of both rulers"], ["a", "End of the first ruler"], ["b", "End of the second ruler"]].map(([name, label]) => {
       const handle = draw("circle", { class: "handle", tabindex: 0, role: "slider", "data-handle": name, "data-label": label });
       handle.addEventListener("keydown", (event) => this.onKey(event, name));
       handle.addEventListener("pointerdown", (event) => this.onDown(event, name));
       return handle;
     });
-    this.element = draw("g", {}, this.lines, this.rulers, ...this.handles);
+    this.element = draw("g", {}, this.lines, this.cell, this.rulers, ...this.handles);
   }
 
   show() {
@@ -37,14 +66,16 @@ export class Ruler {
     this.stage.onscale = null;
   }
 
-  /// Takes pitches in pixels; 0 = none along that axis.
-  set(pitch) {
-    this.pitch = [...pitch];
-    const [width, height] = this.stage.size;
+  /// Takes two vectors in pixels, x to the right and y down; one of no length = none.
+  set(vectors) {
+    this.vectors = structuredClone(vectors);
     // As many repeats as are read off well; the number is the person's as soon as it was changed.
     if (!this.isGiven) {
-      const most = Math.min(...[width / pitch[0], height / pitch[1]].filter((of) => Number.isFinite(of) && of > 0).map((of) => of * SHARE));
-      if (Number.isFinite(most)) this.repeats = Math.max(1, Math.min(MOST_REPEATS, Math.floor(most)));
+      const start = this.start();
+      const room = (length, axis) => (length < 0 ? start[axis] : this.stage.size[axis] * SHARE);
+      const most = this.vectors.filter(isThere).map((of) =>
+        Math.min(...of.map((length, axis) => (length ? room(length, axis) / Math.abs(length) : Infinity))));
+      if (most.length) this.repeats = Math.max(1, Math.min(MOST_REPEATS, Math.floor(Math.min(...most))));
     }
     this.draw();
   }
@@ -60,28 +91,35 @@ export class Ruler {
     return this.origin ?? [Math.round(width / 4), Math.round(height / 4)];
   }
 
-  place(name) {
-    const [x, y] = this.start();
-    if (name === "x") return [x + this.repeats * this.pitch[0], y];
-    if (name === "y") return [x, y + this.repeats * this.pitch[1]];
-    return [x, y];
+  vectorOf(name) {
+    return { origin: [0, 0], a: this.vectors[0], b: this.vectors[1] }[name];
   }
 
-  move(name, [x, y]) {
+  place(name) {
+    const vector = this.vectorOf(name);
+    return this.start().map((of, axis) => of + this.repeats * vector[axis]);
+  }
+
+  move(name, place) {
     if (name === "origin") {
-      this.origin = [x, y];
+      this.origin = place;
       this.draw();
       return;
     }
-    const axis = name === "x" ? 0 : 1;
-    const length = [x, y][axis] - this.start()[axis];
-    const pitch = Math.round((100 * length) / this.repeats) / 100;
-    if (pitch < 1) return;
-    this.pitch[axis] = pitch;
+    const start = this.start();
+    const vector = place.map((of, axis) => Math.round((100 * (of - start[axis])) / this.repeats) / 100);
+    const index = name === "a" ? 0 : 1;
+    const other = this.vectors[1 - index];
+    // Vectors that lie along each other span no cell.
+    if (!isThere(vector) || (isThere(other) && Math.abs(cross(vector, other)) < LEAST_PX * lengthOf(other))) return;
+    const vectors = this.vectors.with(index, vector);
+    // A pitch has no sign.
+    if (isParallel(vectors) && (vectors[0][0] < 0 || vectors[1][1] < 0)) return;
+    this.vectors = vectors;
     // Else the ruler's end would leave the pointer.
     this.isGiven = true;
     this.draw();
-    this.onchange([...this.pitch]);
+    this.onchange(structuredClone(this.vectors));
   }
 
   onKey(event, name) {
@@ -98,39 +136,51 @@ export class Ruler {
     const handle = event.currentTarget;
     handle.focus();
     handle.setPointerCapture(event.pointerId);
-    handle.onpointermove = (moved) => this.move(name, this.stage.place(moved));
+    handle.onpointermove = (moved) => this.move(name, this.snapped(name, this.stage.place(moved)));
     handle.onpointerup = handle.onpointercancel = () => { handle.onpointermove = null; };
   }
 
+  /// The place, or one near it along the row or the column of the start.
+  snapped(name, place) {
+    if (name === "origin") return place;
+    const across = name === "a" ? 1 : 0;
+    const start = this.start();
+    const isNear = Math.abs(place[across] - start[across]) * this.stage.scale <= SNAP;
+    return place.map((of, axis) => (axis === across && isNear ? start[axis] : of));
+  }
+
   draw() {
-    const [width, height] = this.stage.size;
-    const { scale } = this.stage;
-    const [x, y] = this.start();
-    const lines = [0, 1].map((axis) => {
-      const pitch = this.pitch[axis];
-      const most = [width, height][axis];
-      if (!(pitch >= 1)) return "";
-      const step = pitch * Math.ceil(LEAST_GAP / (pitch * scale));
-      const from = [x, y][axis] % step;
-      const all = [];
-      for (let at = from; at <= most; at += step) all.push(axis ? `M0 ${at.toFixed(2)}H${width}` : `M${at.toFixed(2)} 0V${height}`);
-      return all.join("");
+    const { scale, size } = this.stage;
+    const start = this.start();
+    const [a, b] = this.vectors;
+    // Lines have one vector, which is normal to them.
+    const normal = ([x, y]) => [-y, x];
+    const lines = [[b, a], [a, b]].map(([vector, step]) => {
+      if (!isThere(step)) return "";
+      const direction = isThere(vector) ? vector : normal(step);
+      const gap = (scale * Math.abs(cross(direction, step))) / lengthOf(direction);
+      const times = Math.ceil(LEAST_GAP / gap);
+      return Number.isFinite(times) ? linesOf(start, direction, step.map((of) => times * of), size) : "";
     });
     this.lines.setAttribute("d", lines.join(""));
-    const isThere = { origin: this.pitch[0] > 0 || this.pitch[1] > 0, x: this.pitch[0] > 0, y: this.pitch[1] > 0 };
-    const [endX, endY] = [this.place("x"), this.place("y")];
-    this.rulers.setAttribute("d", `${isThere.x ? `M${x} ${y}H${endX[0]}` : ""}${isThere.y ? `M${x} ${y}V${endY[1]}` : ""}`);
+    const isCell = isThere(a) && isThere(b);
+    const to = (...vectors) => start.map((of, axis) => vectors.reduce((sum, vector) => sum + vector[axis], of)).join(" ");
+    this.cell.setAttribute("d", isCell ? `M${to()}L${to(a)}L${to(a, b)}L${to(b)}z` : "");
+    const ruler = (name) => (isThere(this.vectorOf(name)) ? `M${start.join(" ")}L${this.place(name).join(" ")}` : "");
+    this.rulers.setAttribute("d", ruler("a") + ruler("b"));
     for (const handle of this.handles) {
       const { handle: name, label } = handle.dataset;
+      const vector = this.vectorOf(name);
       const [cx, cy] = this.place(name);
-      const value = name === "origin" ? `${cx}, ${cy}` : `${this.pitch[name === "x" ? 0 : 1]}`;
+      const isOrigin = name === "origin";
+      const isShown = isOrigin ? isThere(a) || isThere(b) : isThere(vector);
       handle.setAttribute("cx", cx);
       handle.setAttribute("cy", cy);
       handle.setAttribute("r", 7 / scale);
-      handle.setAttribute("display", isThere[name] ? "inline" : "none");
+      handle.setAttribute("display", isShown ? "inline" : "none");
       handle.setAttribute("aria-label", label);
-      handle.setAttribute("aria-valuenow", name === "origin" ? cx : this.pitch[name === "x" ? 0 : 1]);
-      handle.setAttribute("aria-valuetext", name === "origin" ? `at ${value}` : `pitch ${value} px`);
+      handle.setAttribute("aria-valuenow", isOrigin ? cx : lengthOf(vector));
+      handle.setAttribute("aria-valuetext", isOrigin ? `at ${cx}, ${cy}` : `vector ${vector.join(", ")} px`);
     }
   }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::{
     aitex::{self, Frame},
     line::Line,
-    peers::Peers,
+    peers::{Part, Peers},
     split::{FAILED, Learned, Sample, Split, Tested, mean_at, mean_found},
     texture::Comparison,
 };
@@ -19,7 +19,9 @@ const MORE: usize = 16;
 const HELD_OUT: [u32; 4] = [2, 4, 5, 6];
 /// `g`: the margin of `cltexture`, and that of the peer.
 const MARGIN: f64 = 1.3;
-const PEER_MARGIN: f64 = 1.15;
+pub const PEER_MARGIN: f64 = 1.15;
+/// Frequencies that are light for the peer.
+const PEER_LIGHT: [usize; 2] = [64, 4];
 /// Numbers of failed frames at which the held-out fabrics and random splits are told.
 const TOLD: [usize; 2] = [1, 5];
 
@@ -134,6 +136,16 @@ impl Counts {
         format!(
             "| {name} | {failed} / {unjudged} of {clean} | {found} of {defective} | {unjudged_defective} | {each:.2} |"
         )
+    }
+}
+
+/// What the peer is asked about a frame.
+fn part(frame: &Frame) -> Part<'_> {
+    let [width, height] = frame.grey.size;
+    let place = [frame.first_column, 0, width, height];
+    Part {
+        light: PEER_LIGHT,
+        ..Part::new(&frame.path, place, &frame.boxes)
     }
 }
 
@@ -271,7 +283,7 @@ pub fn measure(folder: &Path, mut peers: Option<Peers>, effort: &Effort) -> Resu
     if let Some(peers) = &mut peers {
         let mut of_peer = Vec::new();
         for (frame, ours) in frames.iter().zip(&samples) {
-            let peaks = peers.notch(frame)?;
+            let peaks = peers.notch(&part(frame))?;
             of_peer.push(Sample {
                 typical: vec![0.0; peaks.peaks.len()],
                 peaks: peaks.peaks,
@@ -283,7 +295,7 @@ pub fn measure(folder: &Path, mut peers: Option<Peers>, effort: &Effort) -> Resu
         writeln!(curves, "{}", curve(name, &of_peer, &fabrics, effort))?;
         let split = Split::new(&of_peer, &fabrics, LEARN, None);
         let mut count_false = |tested: &Tested, learned: &Learned, margin: f64| {
-            peers.notch_false(&frames[tested.at], &learned.limits(margin))
+            peers.notch_false(&part(&frames[tested.at]), &learned.limits(margin))
         };
         let rows = at_margin(&split, &frames, PEER_MARGIN, &mut count_false)?;
         let name = format!("{name}, {PEER_MARGIN} times the largest, {LEARN} frames");

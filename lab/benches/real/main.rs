@@ -6,6 +6,8 @@
 mod aitex;
 mod boards;
 mod cloth;
+mod fabrics;
+mod grid;
 mod line;
 mod marks;
 mod peers;
@@ -44,12 +46,8 @@ enum What {
     Cloth {
         /// Holds Defect_images, Mask_images and NoDefect_images
         folder: PathBuf,
-        /// Random choices of the frames that teach
-        #[arg(long, default_value_t = 40)]
-        splits: u64,
-        /// Seed of the random choices
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
+        #[command(flatten)]
+        random: Random,
     },
     /// Boards: DeepPCB
     Boards {
@@ -59,6 +57,28 @@ enum What {
         #[arg(long)]
         tune: bool,
     },
+    /// Expanded metal at any angle: the grid of MVTec AD
+    Grid {
+        /// Holds N-0.png and N-1.png, a tile and its mask
+        folder: PathBuf,
+        #[command(flatten)]
+        random: Random,
+    },
+    /// Single photographs of cloth and mesh
+    Fabrics {
+        /// Holds 1.jpg to 19.jpg
+        folder: PathBuf,
+    },
+}
+
+#[derive(clap::Args)]
+struct Random {
+    /// Random choices of the frames that teach
+    #[arg(long, default_value_t = 40)]
+    splits: u64,
+    /// Seed of the random choices
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
 }
 
 fn main() -> Result<()> {
@@ -69,19 +89,15 @@ fn main() -> Result<()> {
     let peers = (args.python.as_deref())
         .map(|python| Peers::start(python, &args.peers))
         .transpose()?;
+    let effort = |random: &Random| Effort {
+        splits: random.splits,
+        seed: random.seed,
+        verbose: args.verbose,
+    };
     let document = match &args.what {
-        What::Cloth {
-            folder,
-            splits,
-            seed,
-        } => {
-            let effort = Effort {
-                splits: *splits,
-                seed: *seed,
-                verbose: args.verbose,
-            };
-            cloth::measure(folder, peers, &effort)?
-        }
+        What::Cloth { folder, random } => cloth::measure(folder, peers, &effort(random))?,
+        What::Grid { folder, random } => grid::measure(folder, peers, &effort(random))?,
+        What::Fabrics { folder } => fabrics::measure(folder, peers, args.verbose)?,
         What::Boards { folder, tune } => boards::measure(folder, peers, *tune, args.verbose)?,
     };
     eprintln!("all: {:.0} s", started.elapsed().as_secs_f64());

@@ -20,7 +20,8 @@ impl Area {
         }
     }
 
-    fn holds(&self, x: usize, y: usize) -> bool {
+    /// Whether the pixel is inside.
+    pub fn holds(&self, x: usize, y: usize) -> bool {
         (self.x0..self.x1).contains(&x) && (self.y0..self.y1).contains(&y)
     }
 }

@@ -9,8 +9,6 @@ import numpy
 
 # Cloth: lines of the spectrum this many times above their surroundings are the weave.
 WEAVE = 3.0
-# Frequencies that are light, not weave, in cycles a frame along x and along y.
-LIGHT = (64, 4)
 # Standard deviations of the three maps, px.
 MAPS = (1.0, 3.0, 9.0)
 BORDER = 4
@@ -23,16 +21,24 @@ SEARCH = 16
 
 
 @lru_cache(maxsize=2)
-def notch_maps(path, x, width):
-    """The frame without its weave, as three maps of differences."""
-    picture = cv2.imread(path, cv2.IMREAD_GRAYSCALE)[:, x:x + width].astype(numpy.float32)
+def notch_maps(path, part, scale, light):
+    """The frame without its weave, as three maps of differences.
+
+    The frame is the part (x, y, width, height) of the picture, enlarged. `light`: frequencies that are light, not weave, in
+    half cycles a frame along x and along y.
+    """
+    x, y, width, height = part
+    picture = cv2.imread(path, cv2.IMREAD_GRAYSCALE)[y:y + height, x:x + width]
+    if scale > 1:
+        picture = cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
+    picture = picture.astype(numpy.float32)
     picture -= cv2.GaussianBlur(picture, (0, 0), 16)
-    height = picture.shape[0]
+    height, width = picture.shape
     # The mirrored frame has no jump at its edges. Row `height` of the shifted spectrum is the frequency 0.
     spectrum = numpy.fft.rfft2(cv2.copyMakeBorder(picture, 0, height, 0, width, cv2.BORDER_REFLECT))
     size = cv2.GaussianBlur(numpy.abs(numpy.fft.fftshift(spectrum, 0)).astype(numpy.float32), (0, 0), 1)
     is_weave = size > WEAVE * cv2.blur(size, (65, 33))
-    is_weave[height - LIGHT[1]:height + LIGHT[1] + 1, :LIGHT[0] + 1] = False
+    is_weave[height - light[1]:height + light[1] + 1, :light[0] + 1] = False
     is_weave = cv2.dilate(is_weave.astype(numpy.uint8), numpy.ones((3, 5), numpy.uint8)) > 0
     spectrum[numpy.fft.ifftshift(is_weave, 0)] = 0
     rest = numpy.fft.irfft2(spectrum, (2 * height, 2 * width))[:height, :width].astype(numpy.float32)
@@ -53,14 +59,19 @@ def found(mask, boxes, least_area=1):
     return {"found": [bool((each > 0).any()) for each in inside], "false": int(is_kept.sum()) - len(true)}
 
 
+def maps_of(request):
+    return notch_maps(request["picture"], tuple(request["part"]), request["scale"], tuple(request["light"]))
+
+
 def notch(request):
-    maps = notch_maps(request["picture"], request["x"], request["width"])
+    maps = maps_of(request)
     boxes = [[float(each[y0:y1, x0:x1].max()) for each in maps] for x0, y0, x1, y1 in request["boxes"]]
-    return {"peaks": [float(each.max()) for each in maps], "boxes": boxes}
+    deviations = [float(each.std()) for each in maps]
+    return {"peaks": [float(each.max()) for each in maps], "deviations": deviations, "boxes": boxes}
 
 
 def notch_false(request):
-    maps = notch_maps(request["picture"], request["x"], request["width"])
+    maps = maps_of(request)
     mask = numpy.any([each > limit for each, limit in zip(maps, request["limits"])], axis=0)
     return found(mask, request["boxes"])
 

@@ -9,10 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    aitex::Frame,
-    marks::{Area, Outcome},
-};
+use crate::marks::{Area, Outcome};
 
 /// A running `peers.py`.
 pub struct Peers {
@@ -26,11 +23,11 @@ pub struct Peers {
 #[serde(tag = "op", rename_all = "kebab-case")]
 enum Request<'a> {
     /// The peaks of the maps, in the frame and in its boxes.
-    Notch(Cloth<'a>),
+    Notch(&'a Part<'a>),
     /// The number of blobs outside the boxes at these limits.
     NotchFalse {
         #[serde(flatten)]
-        cloth: Cloth<'a>,
+        frame: &'a Part<'a>,
         limits: &'a [f64],
     },
     Board {
@@ -41,18 +38,26 @@ enum Request<'a> {
     },
 }
 
+/// A frame: a part of a picture.
 #[derive(Serialize)]
-struct Cloth<'a> {
-    picture: &'a Path,
-    x: usize,
-    width: usize,
-    boxes: Vec<[usize; 4]>,
+pub struct Part<'a> {
+    pub picture: &'a Path,
+    /// First column and row, width and height, px.
+    pub part: [usize; 4],
+    /// The part is enlarged so many times.
+    pub scale: usize,
+    /// Frequencies that are light, not pattern, in half cycles a frame along x and y.
+    pub light: [usize; 2],
+    /// Corners of the defects' boxes, in pixels of the enlarged part.
+    pub boxes: Vec<[usize; 4]>,
 }
 
 /// The peaks of the peer's maps.
 #[derive(Deserialize)]
 pub struct Peaks {
     pub peaks: Vec<f64>,
+    /// The standard deviation of each map.
+    pub deviations: Vec<f64>,
     pub boxes: Vec<Vec<f64>>,
 }
 
@@ -67,12 +72,16 @@ fn corners(boxes: &[Area]) -> Vec<[usize; 4]> {
     boxes.iter().map(|a| [a.x0, a.y0, a.x1, a.y1]).collect()
 }
 
-fn cloth(frame: &Frame) -> Cloth<'_> {
-    Cloth {
-        picture: &frame.path,
-        x: frame.first_column,
-        width: frame.grey.size[0],
-        boxes: corners(&frame.boxes),
+impl<'a> Part<'a> {
+    /// The part `[x, y, width, height]` of a picture.
+    pub fn new(picture: &'a Path, part: [usize; 4], boxes: &[Area]) -> Self {
+        Self {
+            picture,
+            part,
+            scale: 1,
+            light: [4, 4],
+            boxes: corners(boxes),
+        }
     }
 }
 
@@ -108,17 +117,16 @@ impl Peers {
     ///
     /// # Errors
     /// The script fails.
-    pub fn notch(&mut self, frame: &Frame) -> Result<Peaks> {
-        self.ask(&Request::Notch(cloth(frame)))
+    pub fn notch(&mut self, frame: &Part) -> Result<Peaks> {
+        self.ask(&Request::Notch(frame))
     }
 
     /// The number of false blobs of the notch filter.
     ///
     /// # Errors
     /// The script fails.
-    pub fn notch_false(&mut self, frame: &Frame, limits: &[f64]) -> Result<usize> {
-        let cloth = cloth(frame);
-        let found: PeerAnswer = self.ask(&Request::NotchFalse { cloth, limits })?;
+    pub fn notch_false(&mut self, frame: &Part, limits: &[f64]) -> Result<usize> {
+        let found: PeerAnswer = self.ask(&Request::NotchFalse { frame, limits })?;
         Ok(found.r#false)
     }
 

@@ -61,6 +61,32 @@ impl Grey {
         })
     }
 
+    /// The rows from `first` on, `height` of them.
+    #[must_use]
+    pub fn rows(&self, first: usize, height: usize) -> Self {
+        let [width, _] = self.size;
+        Self {
+            size: [width, height],
+            samples: self.samples[first * width..(first + height) * width].to_vec(),
+        }
+    }
+
+    /// Enlarged `scale` times by cubic interpolation.
+    #[must_use]
+    pub fn enlarged(&self, scale: usize) -> Self {
+        let [width, height] = self.size.map(|side| side as u32);
+        let small = image::GrayImage::from_raw(width, height, self.samples.clone());
+        let filter = image::imageops::FilterType::CatmullRom;
+        let size = self.size.map(|side| side * scale);
+        let large = small.map(|small| {
+            image::imageops::resize(&small, size[0] as u32, size[1] as u32, filter).into_raw()
+        });
+        Self {
+            size,
+            samples: large.unwrap_or_default(),
+        }
+    }
+
     /// The columns from `first` on, `width` of them.
     #[must_use]
     pub fn columns(&self, first: usize, width: usize) -> Self {

@@ -175,6 +175,111 @@ fn one_picture_again_and_again_is_told_to_be_no_proof() {
     );
 }
 
+/// The cell of a sheet, px.
+const CELL: [f64; 2] = [17.3, 21.6];
+
+/// The vectors of a sheet at an angle in degrees, clockwise.
+fn vectors(degrees: f64) -> [[f64; 2]; 2] {
+    let (sin, cos) = degrees.to_radians().sin_cos();
+    let [p, q] = CELL;
+    [[p * cos, p * sin], [-q * sin, q * cos]]
+}
+
+/// Sheets with a soft dot in each cell, a picture for each angle; with `wander` places far from each other lose their step.
+fn sheets(angles: &[f64], wander: f64) -> Vec<Picture> {
+    let mut noise = random();
+    let size = [520, 440];
+    let mut sheet = |degrees: &f64| {
+        let [a, b] = vectors(*degrees);
+        let samples = (0..size[0] * size[1]).map(|at| {
+            let [x, y] = [(at % size[0]) as f64, (at / size[0]) as f64];
+            let slow = wander * ((x / 61.0).sin() + (y / 53.0).sin());
+            let wave = |v: [f64; 2]| {
+                let along = (v[0] * x + v[1] * y) / v[0].hypot(v[1]) + slow;
+                0.5 + 0.5 * (std::f64::consts::TAU * along / v[0].hypot(v[1])).cos()
+            };
+            (80.0 + 120.0 * wave(a) * wave(b)) as f32 + 12.0 * (noise() - 0.5)
+        });
+        Picture {
+            width: size[0],
+            height: size[1],
+            samples: samples.collect(),
+        }
+    };
+    angles.iter().map(&mut sheet).collect()
+}
+
+/// Asserts that these are the vectors of the sheet; one estimate errs by at most 0.02 px.
+#[track_caller]
+fn assert_vectors(found: &serde_json::Value, degrees: f64) {
+    let found: Vec<f64> = serde_json::from_value(found.clone()).unwrap();
+    let drawn = vectors(degrees);
+    assert_eq!(found.len(), 4, "{found:?}");
+    for (found, drawn) in found.iter().zip(drawn.as_flattened()) {
+        assert!((found - drawn).abs() < 0.02, "{found} {drawn:?}");
+    }
+}
+
+#[test]
+fn turned_sheets_are_a_pattern_with_the_vectors_that_were_drawn() {
+    for degrees in [-21.0, 1.5, 34.0] {
+        let advice = advise_pictures(&sheets(&[degrees; 4], 0.0), 8).unwrap();
+        assert_eq!(advice.object, Object::Pattern, "{advice:?}");
+        assert_vectors(set(&advice, "lattice"), degrees);
+        assert_vectors(&advice.lattice.clone().into(), degrees);
+        assert_eq!([advice.pitch_x, advice.pitch_y], [0.0; 2]);
+        assert_eq!(*set(&advice, "pitch-x"), serde_json::Value::Null);
+        reason(&advice, &format!("at {degrees:.1}° to the rows."));
+        reason(&advice, "each repeat equals the others");
+    }
+}
+
+#[test]
+fn sheets_at_several_angles_are_measured_by_the_inspection() {
+    let advice = advise_pictures(&sheets(&[12.0, 15.0, 9.0, 12.0], 0.0), 8).unwrap();
+    assert_eq!(advice.object, Object::Pattern, "{advice:?}");
+    assert_vectors(&advice.lattice.clone().into(), 12.0);
+    assert_eq!(*set(&advice, "lattice"), serde_json::Value::Null);
+    assert_eq!([set(&advice, "pitch-x"), set(&advice, "pitch-y")], [-1, -1]);
+    reason(&advice, "others repeat at other angles");
+}
+
+#[test]
+fn turned_repeats_that_lose_their_step_make_a_texture() {
+    let advice = advise_pictures(&sheets(&[28.0; 4], 2.5), 8).unwrap();
+    assert_eq!(advice.object, Object::Texture, "{advice:?}");
+    assert_eq!(advice.lattice.len(), 4);
+    assert_eq!([set(&advice, "pitch-x"), set(&advice, "pitch-y")], [-1, -1]);
+    reason(&advice, "no two repeats are alike");
+}
+
+/// Stripes nearly along the columns have one vector, which is normal to them, because they repeat along no column.
+#[test]
+fn turned_stripes_have_one_vector() {
+    let drawn = [13.99, 0.49];
+    let mut noise = random();
+    let stripes = (0..4).map(|number| {
+        let samples = (0..640 * 480).map(|at| {
+            let [x, y] = [(at % 640) as f32, (at / 640) as f32];
+            let phase = (drawn[0] * x + drawn[1] * y) / 196.0 + 0.3 * number as f32;
+            120.0 + 50.0 * (phase * std::f32::consts::TAU).sin() + 8.0 * noise()
+        });
+        Picture {
+            width: 640,
+            height: 480,
+            samples: samples.collect(),
+        }
+    });
+    let advice = advise_pictures(&stripes.collect::<Vec<_>>(), 8).unwrap();
+    assert_eq!(advice.object, Object::Pattern, "{advice:?}");
+    let found: Vec<f64> = serde_json::from_value(set(&advice, "lattice").clone()).unwrap();
+    let [x, y] = found[..] else {
+        panic!("{found:?}")
+    };
+    let is_near = |found: f64, drawn: f32| (found - f64::from(drawn)).abs() < 0.02;
+    assert!(is_near(x, drawn[0]) && is_near(y, drawn[1]), "{found:?}");
+}
+
 fn strips(spec: ClothSpec, count: u64) -> Vec<Picture> {
     let width = spec.width;
     let mut web = ClothWeb::new(spec, 8).unwrap();

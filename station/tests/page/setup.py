@@ -16,6 +16,8 @@ from chromium import TOKEN, URL, ask, contrasts, driver, find, js, picture, scre
 MOST_CLICKS = 12
 MOST_SECONDS = 120
 MOST_MILLISECONDS = 300
+# The vectors of the pictures in the folder turned.
+TURNED = [24.57, 5.22, -4.19, 19.70]
 # Each step has these, however far it is.
 STEPS = ["camera", "object", "regions", "teach", "try", "save"]
 
@@ -378,6 +380,69 @@ def another_camera_is_measured_anew_and_faulty_pieces_are_named():
     assert not js("[...document.querySelectorAll('#panel button')].some((of) => of.textContent.startsWith('Take these') && of.checkVisibility())")
 
 
+def cell_is_dragged_to_any_angle():
+    """The ends of both rulers are dragged; the inspection compares along what they span."""
+    driver.get(URL.rstrip("/") + "/setup.html")
+    wait("the cameras", lambda: js("document.querySelector(\"#panel [value='folder:turned']\")"), 30)
+    js("document.querySelector(\"#panel [value='folder:turned']\").click()")
+    wait("it is chosen", lambda: state()["source"] == "folder:turned", 30)
+    wait("its picture", lambda: js("document.querySelector('#stage .pictures img')?.naturalWidth") == 640, 40)
+    time.sleep(1)
+    step("object")
+    wait("the advice", lambda: "This looks like a pattern" in text("#panel .advice"), 40)
+    wait("its vectors", lambda: len(analysis().get("lattice", [])) == 4, 10)
+    for found, drawn in zip(analysis()["lattice"], TURNED):
+        assert abs(found - drawn) < 0.02, analysis()["lattice"]
+    fields = lambda: js("[...document.querySelectorAll('#panel .field')].filter((of) => of.checkVisibility()).map((of) => of.querySelector('label, legend').textContent)")
+    assert sum("vector" in name for name in fields()) == 4 and not any("Pitch" in name for name in fields()), fields()
+    contrasts()
+    picture("set-up-turned")
+    place_of = lambda name: js(f"(() => {{ const of = document.querySelector(\"[data-handle='{name}']\"); return [Number(of.getAttribute('cx')), Number(of.getAttribute('cy'))]; }})()")
+    repeats = int(js("[...document.querySelectorAll('#panel .field')].find((of) => of.textContent.startsWith('Repeats')).querySelector('input[type=number]').value"))
+    start = place_of("origin")
+    cell = lambda: [float(of) for of in js("document.querySelector('.cell').getAttribute('d')").replace("M", " ").replace("L", " ").replace("z", "").split()]
+    ax, ay, bx, by = analysis()["lattice"]
+    near(cell(), [start[0], start[1], start[0] + ax, start[1] + ay, start[0] + ax + bx, start[1] + ay + by, start[0] + bx, start[1] + by], 0.01)
+    # A place of the pointer is a pixel of the screen, which is more than one of the picture.
+    coarse = 1 + js("640 / document.querySelector('#stage .marks').getBoundingClientRect().width")
+    drag(place_of("a"), (start[0] + 150, start[1] + 60))
+    wait("the first vector", lambda: abs(analysis()["lattice"][0] - 150 / repeats) <= coarse / repeats)
+    near(analysis()["lattice"], [150 / repeats, 60 / repeats, bx, by], coarse / repeats)
+    drag(place_of("b"), (start[0] - 40, start[1] + 120))
+    wait("the second vector", lambda: abs(analysis()["lattice"][3] - 120 / repeats) <= coarse / repeats)
+    near(analysis()["lattice"], [150 / repeats, 60 / repeats, -40 / repeats, 120 / repeats], coarse / repeats)
+    near(cell()[2:4], [start[0] + 150 / repeats, start[1] + 60 / repeats], coarse / repeats)
+    assert "pitch-x" not in analysis() and "pitch-y" not in analysis(), analysis()
+    # Along rows and columns the same is said by pitches.
+    drag(place_of("a"), (start[0] + 150, start[1]))
+    drag(place_of("b"), (start[0], start[1] + 120))
+    wait("the pitches", lambda: "lattice" not in analysis() and "pitch-y" in analysis())
+    near([analysis()["pitch-x"], analysis()["pitch-y"]], [150 / repeats, 120 / repeats], coarse / repeats)
+    assert any("Pitch along x" in name for name in fields()), fields()
+    # A pitch has no sign.
+    drag(place_of("b"), (start[0], start[1] - 60))
+    time.sleep(0.5)
+    assert js("[...document.querySelectorAll('#panel .error')].every((of) => of.textContent === '')"), "the station refuses what was dragged"
+    drag(place_of("b"), (start[0], start[1] + 120))
+    wait("the pitch", lambda: abs(analysis()["pitch-y"] - 120 / repeats) <= coarse / repeats)
+    # The arrow keys turn it again, by a pixel of the picture.
+    js("document.querySelector(\"[data-handle='a']\").focus()")
+    keys(Keys.ARROW_DOWN)
+    wait("the turn", lambda: len(analysis().get("lattice", [])) == 4)
+    near(analysis()["lattice"][:2], [150 / repeats, 1 / repeats], coarse / repeats)
+    # A number can be typed, too.
+    entry = js("[...document.querySelectorAll('#panel .field')].find((of) => of.textContent.startsWith('Second vector, down')).querySelector('input[type=number]')")
+    entry.send_keys(Keys.CONTROL + "a")
+    entry.send_keys("12.5")
+    wait("the number", lambda: analysis()["lattice"][3] == 12.5)
+    find("#panel .check input").click()
+    wait("what the inspection measures", lambda: not {"lattice", "pitch-x", "pitch-y"} & set(analysis()))
+    live = lambda: json.loads(call("GET", f"api/setup/drafts/{draft()}/live?after=0")[1])
+    measured, _ = wait("its vectors", lambda: live().get("estimates", {}).get("lattice"), 30)
+    near(measured, TURNED, 0.02)
+    wait("its ruler", lambda: abs(place_of("a")[1] - start[1] - repeats * TURNED[1]) < 1, 30)
+
+
 def lost_connection_is_told():
     js("void (window.hanging = 'api/setup')")
     wait("the banner", lambda: not js("document.getElementById('lost').hidden"), 30)
@@ -467,6 +532,7 @@ try:
     two_browsers_do_not_overwrite_each_other()
     small_screens_and_the_dark()
     focus_goes_from_the_steps_to_the_controls()
+    cell_is_dragged_to_any_angle()
     no_error()
     lost_connection_is_told()
     discarded_draft_is_gone()

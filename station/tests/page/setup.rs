@@ -41,6 +41,29 @@ fn draw(folder: &Path, count: u32, has_stain: bool, scale: f64) {
     }
 }
 
+/// Writes pictures of a sheet with a pale dot in each cell; its cell is 25.12 by 20.14 px, turned by 12 degrees.
+fn draw_turned(folder: &Path, count: u32) {
+    const VECTORS: [[f64; 2]; 2] = [[24.57, 5.22], [-4.19, 19.70]];
+    fs::create_dir_all(folder).unwrap();
+    for number in 0..count {
+        let mut noise = number + 1;
+        let picture = image::GrayImage::from_fn(SIZE[0], SIZE[1], |x, y| {
+            let wave = |[right, down]: [f64; 2]| {
+                let [x, y] = [f64::from(x + 5 * number), f64::from(y + 3 * number)];
+                let turns = (right * x + down * y) / (right * right + down * down);
+                0.5 + 0.5 * (std::f64::consts::TAU * turns).cos()
+            };
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let [first, second] = VECTORS.map(wave);
+            let level = 80.0 + 120.0 * first * second + f64::from(noise >> 28) - 7.5;
+            image::Luma([quantised(level as f32)])
+        });
+        picture
+            .save(folder.join(format!("{number:04}.png")))
+            .unwrap();
+    }
+}
+
 #[test]
 fn set_up_leads_from_an_empty_page_to_an_inspection() {
     let sandbox = Sandbox::new("page-setup");
@@ -48,6 +71,7 @@ fn set_up_leads_from_an_empty_page_to_an_inspection() {
     draw(&folder.join("frames/cloth"), 24, false, 1.0);
     draw(&folder.join("frames/stained"), 4, true, 1.0);
     draw(&folder.join("frames/coarse"), 8, false, 1.5);
+    draw_turned(&folder.join("frames/turned"), 8);
     let mixed = folder.join("frames/mixed");
     draw(&mixed, 12, false, 1.0);
     for number in 0..4 {

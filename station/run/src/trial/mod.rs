@@ -69,12 +69,14 @@ pub struct TrialResult {
 }
 
 /// What the analyzer has estimated from the frames; 0 is unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Estimates {
     /// Pitch along x, px.
     pub pitch_x: f64,
     /// Pitch along y, px.
     pub pitch_y: f64,
+    /// Vectors of a pattern at an angle, px; empty if there are none.
+    pub lattice: Vec<f64>,
     /// Contrast of the pattern, grey levels of 8 bits.
     pub contrast: f64,
 }
@@ -194,7 +196,10 @@ impl Trial {
         };
         let estimates: gst::Structure = analyzer.property("estimates");
         let of = |name: &str| estimates.get(name).unwrap_or_default();
+        let lattice: Option<gst::Array> = estimates.get("lattice").ok();
+        let lattice = lattice.iter().flat_map(|of| of.iter());
         Estimates {
+            lattice: lattice.filter_map(|number| number.get().ok()).collect(),
             pitch_x: of("pitch-x"),
             pitch_y: of("pitch-y"),
             contrast: of("contrast"),

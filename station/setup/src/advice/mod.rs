@@ -1,8 +1,8 @@
 //! What an object is, and which element and settings suit it: docs/which-element.md as a program.
 //!
-//! 1. *Repeats.* The pitch along rows and along columns is estimated as the elements estimate it. The likeness is the
-//!    correlation of places 6 to 12 repeats apart, without the noise. Repeats that a mask or a machine placed are alike;
-//!    woven cloth loses its step within them.
+//! 1. *Repeats.* The pitches along rows and columns, and the vectors of a pattern at an angle, are estimated as the elements
+//!    estimate them. The likeness is the correlation of places 6 to 12 repeats apart, without the noise. Repeats that a mask
+//!    or a machine placed are alike; woven cloth loses its step within them.
 //! 2. *Sameness.* Each picture is aligned with the first, as `clreference` aligns frames, and the score says how well they
 //!    then agree.
 //! 3. *Decision.* A pattern, if all repeats are alike. Else the same object, if the pictures agree. Else a texture, if there
@@ -13,16 +13,18 @@ mod picture;
 mod repeats;
 mod same;
 mod settings;
+mod turned;
 
 use std::sync::Arc;
 
-use clinspect_core::pitch_estimate::PitchEstimator;
+use clinspect_core::{lattice_estimate::Vector, pitch_estimate::PitchEstimator};
 use run::frame::Frame;
 use serde::Serialize;
 
 pub use picture::Picture;
 use repeats::Repeat;
 use same::Similarity;
+use turned::Turned;
 
 /// Most pictures that are measured.
 const MOST_PICTURES: usize = 16;
@@ -58,10 +60,12 @@ pub enum Object {
 pub struct Advice {
     /// What the object is.
     pub object: Object,
-    /// Pitch along rows, px; 0 if nothing repeats.
+    /// Pitch along rows, px; 0 if nothing repeats along them.
     pub pitch_x: f64,
-    /// Pitch along columns, px; 0 if nothing repeats.
+    /// Pitch along columns, px; 0 if nothing repeats along them.
     pub pitch_y: f64,
+    /// Vectors of a pattern at an angle, as the property `lattice` takes them, px; empty if there are none.
+    pub lattice: Vec<f64>,
     /// Standard deviation of the object's structure, grey levels of 8 bits.
     pub contrast: f64,
     /// Standard deviation of the noise, grey levels of 8 bits.
@@ -73,7 +77,7 @@ pub struct Advice {
 }
 
 /// What the measurements of some pictures are.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Measurements {
     count: usize,
     size: [usize; 2],
@@ -83,6 +87,8 @@ struct Measurements {
     contrast: f64,
     /// Along rows and along columns.
     repeats: [Repeat; 2],
+    /// At an angle; then the repeats along rows and columns do not count.
+    turned: Option<Turned>,
     same: Similarity,
     /// Only two grey levels occur.
     is_binary: bool,
@@ -93,16 +99,37 @@ impl Measurements {
         self.same.shift.max(self.same.bent) < STILL
     }
 
+    /// The vectors after which the pictures repeat, px.
+    fn vectors(&self) -> Vec<Vector> {
+        match &self.turned {
+            Some(turned) => turned.vectors.clone(),
+            None => {
+                let [x, y] = self.repeats;
+                let vectors = [[x.pitch, 0.0], [0.0, y.pitch]].into_iter();
+                vectors.filter(|vector| *vector != [0.0; 2]).collect()
+            }
+        }
+    }
+
+    /// How alike the repeats are along the vector along which they are least alike; 1 without repeats.
+    fn likeness(&self) -> f64 {
+        match &self.turned {
+            Some(turned) => turned.likeness,
+            None => {
+                let found = self.repeats.iter().filter(|of| of.pitch > 0.0);
+                found.map(|of| of.likeness).fold(1.0, f64::min)
+            }
+        }
+    }
+
     fn object(&self) -> Option<Object> {
         let [x, y] = self.repeats;
         let is_stripes = |along: Repeat, across: Repeat| {
             along.pitch > 0.0 && across.pitch == 0.0 && across.deviation < STRIPES * along.deviation
         };
-        let found = [x, y].iter().filter(|repeat| repeat.pitch > 0.0).count();
-        let is_alike = [x, y]
-            .iter()
-            .all(|of| of.pitch == 0.0 || of.likeness >= ALIKE);
-        let is_whole = found == 2 || is_stripes(x, y) || is_stripes(y, x);
+        let found = self.vectors().len();
+        let is_alike = self.likeness() >= ALIKE;
+        let is_whole = self.turned.is_some() || found == 2 || is_stripes(x, y) || is_stripes(y, x);
         let is_same = self.same.score >= SAME;
         if is_whole && is_alike {
             Some(Object::Pattern)
@@ -198,9 +225,12 @@ fn measure(views: &[Views], bits: u32) -> Result<Measurements, String> {
     let mut estimator = PitchEstimator::default();
     let repeats = [Picture::rows, Picture::columns]
         .map(|lines| repeats::along(&middles, lines, noise, &mut estimator));
-    let longest = (repeats.iter())
-        .map(|repeat| repeat.pitch)
-        .fold(0.0, f64::max);
+    let pitches = repeats.map(|repeat| repeat.pitch);
+    let turned = turned::turned(&middles, pitches, noise);
+    let longest = match &turned {
+        Some(turned) => turned::longest(&turned.vectors),
+        None => pitches[0].max(pitches[1]),
+    };
     let contrast = noise::contrast(&middles, longest, noise);
     Ok(Measurements {
         count: views.len(),
@@ -209,6 +239,7 @@ fn measure(views: &[Views], bits: u32) -> Result<Measurements, String> {
         noise,
         contrast,
         repeats,
+        turned,
         same: same::same(views).unwrap_or_default(),
         is_binary: noise::is_binary(&middles),
     })

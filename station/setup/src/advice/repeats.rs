@@ -5,13 +5,13 @@ use clinspect_core::pitch_estimate::{Lines, PitchEstimator};
 use super::picture::{Picture, median};
 
 /// Repeats whose likeness is measured: a texture forgets its phase within them.
-const FAR: std::ops::RangeInclusive<usize> = 6..=12;
+pub(super) const FAR: std::ops::RangeInclusive<usize> = 6..=12;
 /// Share of the pictures in which a pitch must be found.
-const LEAST_FOUND: f64 = 0.5;
+pub(super) const LEAST_FOUND: f64 = 0.5;
 /// Lines whose likeness is measured, which bounds the time.
-const MOST_LINES: usize = 48;
+pub(super) const MOST_LINES: usize = 48;
 /// Share by which a lag may differ from a multiple of the pitch, as the pitch is not exact.
-const SLACK: f64 = 0.004;
+pub(super) const SLACK: f64 = 0.004;
 
 /// What repeats along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -124,7 +124,7 @@ fn likeness(samples: &[f32], length: usize, pitch: f64, noise: f64) -> Option<f6
 }
 
 /// The largest value, between samples.
-fn peak(values: &[f64]) -> f64 {
+pub(super) fn peak(values: &[f64]) -> f64 {
     let mut best = f64::MIN;
     for three in values.windows(3) {
         let [a, b, c] = [three[0], three[1], three[2]];

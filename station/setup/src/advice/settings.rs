@@ -49,11 +49,15 @@ pub(super) fn advice(object: Object, measured: &Measurements) -> Advice {
                 .to_owned(),
         );
     }
-    let [x, y] = measured.repeats;
+    let (pitches, lattice) = match &measured.turned {
+        Some(turned) => ([0.0; 2], turned.vectors.concat()),
+        None => (measured.repeats.map(|repeat| repeat.pitch), Vec::new()),
+    };
     Advice {
         object,
-        pitch_x: x.pitch,
-        pitch_y: y.pitch,
+        pitch_x: pitches[0],
+        pitch_y: pitches[1],
+        lattice,
         contrast,
         noise,
         reasons,
@@ -78,6 +82,21 @@ fn rounded(pitch: f64) -> f64 {
 
 /// How the pictures repeat, as a sentence.
 fn repeats(measured: &Measurements) -> String {
+    if let Some(turned) = &measured.turned {
+        let vectors = turned.vectors.iter();
+        let vectors: Vec<String> = vectors.map(|[x, y]| format!("({x:.2}, {y:.2})")).collect();
+        let (vectors, degrees) = (vectors.join(" and "), turned.degrees);
+        let (pictures, differs) = match turned.is_fixed {
+            true => ("The pictures repeat", ""),
+            false => (
+                "One picture repeats",
+                "; others repeat at other angles or distances",
+            ),
+        };
+        return format!(
+            "{pictures} after {vectors} px, right and down, at {degrees:.1}° to the rows{differs}."
+        );
+    }
     let axes = measured.repeats.iter().zip(["rows", "columns"]);
     let found = axes.filter(|(repeat, _)| repeat.pitch > 0.0);
     let found: Vec<String> = found
@@ -88,9 +107,21 @@ fn repeats(measured: &Measurements) -> String {
 
 /// How alike repeats are, percent.
 fn likeness(measured: &Measurements) -> f64 {
-    let found = measured.repeats.iter().filter(|repeat| repeat.pitch > 0.0);
-    let least = found.map(|repeat| repeat.likeness).fold(1.0, f64::min);
-    100.0 * least.clamp(0.0, 1.0)
+    100.0 * measured.likeness().clamp(0.0, 1.0)
+}
+
+/// How many repeats the pictures hold along the vector along which they hold fewest, and the length of the shortest vector, px.
+fn fewest_and_shortest(measured: &Measurements) -> [f64; 2] {
+    let vectors = measured.vectors();
+    let [width, height] = measured.size.map(|side| side as f64);
+    let counts = vectors
+        .iter()
+        .map(|[x, y]| (width / x.abs()).min(height / y.abs()));
+    let lengths = vectors.iter().map(|[x, y]| x.hypot(*y));
+    [
+        counts.fold(f64::MAX, f64::min),
+        lengths.fold(f64::MAX, f64::min),
+    ]
 }
 
 fn pattern(measured: &Measurements) -> (Vec<String>, Value) {
@@ -106,17 +137,7 @@ fn pattern(measured: &Measurements) -> (Vec<String>, Value) {
             measured.noise
         ),
     ];
-    let axes = || {
-        measured
-            .repeats
-            .iter()
-            .zip(measured.size)
-            .filter(|(of, _)| of.pitch > 0.0)
-    };
-    let fewest = axes()
-        .map(|(of, side)| side as f64 / of.pitch)
-        .fold(f64::MAX, f64::min);
-    let shortest = axes().map(|(of, _)| of.pitch).fold(f64::MAX, f64::min);
+    let [fewest, shortest] = fewest_and_shortest(measured);
     if fewest < GOOD_REPEATS {
         reasons.push(format!(
             "The picture holds only {fewest:.0} repeats: a place is compared with its nearest neighbours alone. Show more repeats \
@@ -133,12 +154,20 @@ fn pattern(measured: &Measurements) -> (Vec<String>, Value) {
     } else {
         json!([1, 4])
     };
-    let [x, y] = measured.repeats.map(|repeat| rounded(repeat.pitch));
-    let settings = json!({
-        "gaussian": smoothing(),
-        "analyzer": "pitch",
-        "analysis": { "pitch-x": x, "pitch-y": y, "multiples": multiples, "threshold": threshold },
-    });
+    let mut analysis = match &measured.turned {
+        // Each frame is compared along its own vectors.
+        Some(turned) if !turned.is_fixed => json!({ "pitch-x": -1, "pitch-y": -1 }),
+        Some(turned) => {
+            json!({ "lattice": turned.vectors.concat().into_iter().map(rounded).collect::<Vec<f64>>() })
+        }
+        None => {
+            let [x, y] = measured.repeats.map(|repeat| rounded(repeat.pitch));
+            json!({ "pitch-x": x, "pitch-y": y })
+        }
+    };
+    analysis["multiples"] = multiples;
+    analysis["threshold"] = json!(threshold);
+    let settings = json!({ "gaussian": smoothing(), "analyzer": "pitch", "analysis": analysis });
     (reasons, settings)
 }
 
@@ -157,7 +186,7 @@ fn texture(measured: &Measurements) -> (Vec<String>, Value) {
         ("pitch-x", measured.repeats[0], "rows"),
         ("pitch-y", measured.repeats[1], "columns"),
     ] {
-        if repeat.pitch > 0.0 {
+        if repeat.pitch > 0.0 || measured.turned.is_some() {
             analysis.insert(key.to_owned(), json!(-1));
         } else {
             reasons.push(format!(
