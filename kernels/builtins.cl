@@ -79,6 +79,7 @@ uint16 BUILTIN_CONST convert_uint16(uchar16 x);
 uint16 BUILTIN_CONST convert_uint16(ushort16 x);
 uint16 BUILTIN_CONST convert_uint16(uint16 x);
 uint16 BUILTIN_CONST convert_uint16(int16 x);
+uint16 BUILTIN_CONST convert_uint16(ulong16 x);
 ulong16 BUILTIN_CONST convert_ulong16(uint16 x);
 ulong16 BUILTIN_CONST convert_ulong16(ulong16 x);
 float16 BUILTIN_CONST convert_float16(uchar16 x);

@@ -1,7 +1,8 @@
 /* Appended to mask_bits.cl. The texture comparison: what its kernels for a CPU and for a GPU share.
  * docs/semantics.md, "Textures", defines it.
  *
- * Five steps follow each other; each has a kernel in texture_rows.cl (CPU) and in texture_items.cl (GPU).
+ * Five steps follow each other; each has a kernel in texture_rows.cl (CPU) and in texture_items.cl (GPU). Along vectors of any
+ * angle texture_vectors.cl does the second step, and a part of the first.
  *
  * texture_smooth    samples -> smooth (f), along_x (f and its two neighbours on the lattice), repeat_x (mean of f over
  *                   one repeat along x)
@@ -58,6 +59,25 @@ static int mirror(int at, int n)
     at %= period;
     at = at < 0 ? at + period : at;
     return min(at, period - at);
+}
+
+/* Writes a sample of a picture, and the samples of the continued row that equal it. */
+static void put_padded(__global short *row, int x, int width, short value)
+{
+    row[x] = value;
+    if (width > PAD) {
+        if (x >= 1 && x <= PAD)
+            row[-x] = value;
+        if (x >= width - 1 - PAD && x < width - 1)
+            row[2 * (width - 1) - x] = value;
+    } else {
+        for (int i = 1; i <= PAD; i++) {
+            if (mirror(-i, width) == x)
+                row[-i] = value;
+            if (mirror(width - 1 + i, width) == x)
+                row[width - 1 + i] = value;
+        }
+    }
 }
 
 /* The taps of a neighbour `distance` sixteenths away: those at -distance where one of these lies outside. */

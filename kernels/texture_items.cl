@@ -1,25 +1,6 @@
 /* Appended to texture_measure.cl. GPU: each kernel states its work-group; a work-group reads what it shares into local
  * memory. Other arguments: see texture.cl. */
 
-/* Writes a sample of a picture, and the samples of the continued row that equal it. */
-static void put_padded(__global short *row, int x, int width, short value)
-{
-    row[x] = value;
-    if (width > PAD) {
-        if (x >= 1 && x <= PAD)
-            row[-x] = value;
-        if (x >= width - 1 - PAD && x < width - 1)
-            row[2 * (width - 1) - x] = value;
-    } else {
-        for (int i = 1; i <= PAD; i++) {
-            if (mirror(-i, width) == x)
-                row[-i] = value;
-            if (mirror(width - 1 + i, width) == x)
-                row[width - 1 + i] = value;
-        }
-    }
-}
-
 /* Four samples of a picture from a column that is a multiple of four. */
 #define LOAD4(p) (*(__global const ushort4 *)(p))
 #define STORE4(p, v) (*(__global ushort4 *)(p) = (v))
@@ -49,7 +30,7 @@ static int4 scaled4(uint4 sums, uint scale, int shift)
 }
 
 /* `lines`: two rows of LINE_PIXELS + 2 * reach + 2 samples, `reach` and one more on each side of the pixels: those of the
- * neighbours, and of the mean over one repeat. */
+ * neighbours, and of the mean over one repeat. A pitch of 0 makes `smooth` only. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void texture_smooth(PLANE_ARGS, int width, int height, int depth, int4 repeat, __global ushort *pictures, int pitch,
                     int reach, __local ushort *lines)
@@ -76,9 +57,14 @@ void texture_smooth(PLANE_ARGS, int width, int height, int depth, int4 repeat, _
         return;
     const int n = repeat.y;
     __local const ushort *at = line + reach + 4 * item;
+    /* Rows have room behind their last pixel. */
+    __global ushort *out = pictures + PAD + (size_t)y * pitch + x;
     int f[4], h[4], mean[4];
     for (int i = 0; i < 4; i++)
         f[i] = at[i];
+    STORE4(out, (ushort4)((ushort)f[0], (ushort)f[1], (ushort)f[2], (ushort)f[3]));
+    if (repeat.x == 0)
+        return;
     if (x >= reach && x + 3 + reach < width) {
         const int before = -repeat.x >> 4, after = repeat.x >> 4;
         for (int i = 0; i < 4; i++)
@@ -107,9 +93,6 @@ void texture_smooth(PLANE_ARGS, int width, int height, int depth, int4 repeat, _
             mean[i] = scaled(32 * sum + (uint)repeat.z * ends, repeat.w, 20);
         }
     }
-    /* Rows have room behind their last pixel. */
-    __global ushort *out = pictures + PAD + (size_t)y * pitch + x;
-    STORE4(out, (ushort4)((ushort)f[0], (ushort)f[1], (ushort)f[2], (ushort)f[3]));
     STORE4(out + size, (ushort4)((ushort)h[0], (ushort)h[1], (ushort)h[2], (ushort)h[3]));
     STORE4(out + 2 * size, (ushort4)((ushort)mean[0], (ushort)mean[1], (ushort)mean[2], (ushort)mean[3]));
 }

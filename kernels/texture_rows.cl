@@ -123,6 +123,9 @@ __kernel void texture_smooth(PLANE_ARGS, int width, int height, int depth, int4 
         columns[width] = columns[width - 1];
         __global ushort *f = pictures + PAD + (size_t)y * pitch;
         smooth_row(columns, width, f);
+        /* Along vectors texture_first does the rest. */
+        if (repeat.x == 0)
+            continue;
         lattice_row(f, repeat.x, width, f + size);
         repeat_row(f, repeat, width, sums, f + 2 * size);
     }

@@ -178,12 +178,10 @@ impl Choices<'_> {
             self.inspector(2, &format!("{pitch} line-scan=true"));
         }
         if self.is_large() {
-            self.inspector(
-                2,
-                &format!(
-                    "cltexture name={name} pitch-x=8 pitch-y=8 min-contrast=0 thresholds=\"<3.0,2.0,1.5,1.2,2.0,1.5>\""
-                ),
-            );
+            for repeats in ["pitch-x=8 pitch-y=8", "lattice=\"<8,2,-2,8>\""] {
+                let limits = "min-contrast=0 thresholds=\"<3.0,2.0,1.5,1.2,2.0,1.5>\"";
+                self.inspector(2, &format!("cltexture name={name} {repeats} {limits}"));
+            }
         }
         if matches!(form, Form::Gray8 | Form::Gray16) {
             self.same(

@@ -259,6 +259,7 @@ mod tests {
         "video/x-bitmask ! clmaskunpack",
         "image/x-portable-bitmap",
         "cltexture",
+        "<8,2,-2,8>",
         "clflatfield location=WHITE",
         "components=luma location=MEAN",
         "align=translation",

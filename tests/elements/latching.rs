@@ -136,11 +136,12 @@ const REFERENCE: [(&str, &str); 39] = [
     ("memory-object", "buffer"),
 ];
 
-const TEXTURE: [(&str, &str); 31] = [
+const TEXTURE: [(&str, &str); 32] = [
     ("components", "luma"),
     ("component-limits", "<5.0,6.0,7.0>"),
     ("pitch-x", "7.5"),
     ("pitch-y", "5"),
+    ("lattice", "<7.5,1.5,-1.0,6.0>"),
     ("thresholds", "<2.0,1.0,1.0,1.0,1.5,1.0>"),
     ("noise-from", "above"),
     ("min-contrast", "100"),

@@ -52,6 +52,7 @@ mod sight;
 mod stats;
 mod structures;
 mod texture;
+mod texture_turned;
 mod turned;
 mod two_devices;
 mod unpack;

@@ -164,7 +164,7 @@ fn masks_are_those_of_the_definition() {
         );
         let output = rig.pass(buffer_of(&frame, &device));
         let settings = oracle::Settings {
-            pitch: [128, 96],
+            vectors: [[128, 0], [0, 96]],
             thresholds: limits.map(|limit| (256.0 * limit) as i64),
             depth: 8,
             above: form == "noise-from=above",
@@ -341,14 +341,16 @@ fn strips_of_a_web_have_the_marks_of_one_frame() {
         };
         let components: Vec<Vec<u32>> = (0..3).map(|at| of(at).collect()).collect();
         frame.set(&components[..frame.component_count()], &frame.clone());
-        check_strips(&device, &frame);
+        for repeats in ["pitch-x=8 pitch-y=6", "lattice=<7.9,1.1,-1.3,5.9>"] {
+            check_strips(&device, &frame, repeats);
+        }
     }
 }
 
 /// Compares the marks of strips with those of the whole frame.
-fn check_strips(device: &Arc<ClContext>, frame: &Frame) {
+fn check_strips(device: &Arc<ClContext>, frame: &Frame, repeats: &str) {
     let limits = "thresholds=<5.0,2.6,1.8,1.3,4.0,2.5>";
-    let settings = format!("pitch-x=8 pitch-y=6 min-contrast=0 {limits}");
+    let settings = format!("{repeats} min-contrast=0 {limits}");
     let mut whole = Rig::between(&format!("cltexture {settings}"), &caps_of(frame), &grey());
     let wanted = read(&whole.pass(buffer_of(frame, device)));
     assert!(wanted.contains(&255));

@@ -36,6 +36,10 @@ const fn on_cpu(
 
 const GPU: &str = crate::cases::GPU;
 const TEXTURE: &str = "cltexture pitch-x=8 pitch-y=8 thresholds=<3.0,2.0,1.5,1.2,2.0,1.5>";
+const TURNED_TEXTURE: &str =
+    "cltexture lattice=<8.0,2.0,-2.0,8.0> thresholds=<3.0,2.0,1.5,1.2,2.0,1.5>";
+/// A row of means is brighter by 64 grey levels.
+const BRIGHT_ROW: &str = "edit STORE_SHORTS(means,~SCALED(sum,~repeat.w)); STORE_SHORTS(means,SCALED(sum,repeat.w)+(lanes_t)(y==40?4096u:0u));";
 /// As high as the test frame of a texture.
 const TALL: [u32; 2] = [96, 64];
 const OLD_HOST: &[&str] = &["reads old contents of host memory"];
@@ -110,6 +114,23 @@ pub const ALL: &[Scenario] = &[
             TEXTURE,
             "edit nibbles[row][at~/~4]~=~(uchar)bits; nibbles[row][at/4]=(uchar)(bits^(x==8&&y==6));",
             &["the texture comparison (Items", "x=11 y=6 of the mask"],
+        )
+    },
+    Scenario {
+        size: TALL,
+        ..on_cpu(
+            TURNED_TEXTURE,
+            BRIGHT_ROW,
+            &["the texture comparison (Rows along vectors", "of the mask"],
+        )
+    },
+    Scenario {
+        size: TALL,
+        device: GPU,
+        ..on_cpu(
+            TURNED_TEXTURE,
+            BRIGHT_ROW,
+            &["the texture comparison (Items along vectors", "of the mask"],
         )
     },
     on_cpu(

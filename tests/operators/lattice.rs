@@ -30,11 +30,16 @@ const CHOICES: [Choice; 3] = [
 ];
 
 /// Random whole numbers.
-struct Numbers(usize);
+pub struct Numbers(usize);
 
 impl Numbers {
+    /// Other ones for each seed.
+    pub fn new(seed: usize) -> Self {
+        Self(seed)
+    }
+
     /// From 0 to `past` - 1.
-    fn below(&mut self, past: u32) -> u32 {
+    pub fn below(&mut self, past: u32) -> u32 {
         self.0 += 1;
         random(19, 0, self.0, 0) % past
     }
@@ -46,7 +51,8 @@ impl Numbers {
         (f64::from(self.below(steps + 1)) * step / 256.0) - f64::from(most)
     }
 
-    fn lattice(&mut self, most: u32) -> Lattice {
+    /// A lattice with components of at most this many px.
+    pub fn lattice(&mut self, most: u32) -> Lattice {
         loop {
             let a = [self.length(most), self.length(most)];
             let b = [self.length(most), self.length(most)];
@@ -102,7 +108,7 @@ fn job(numbers: &mut Numbers, size: [usize; 2], depth: u32) -> Job {
 #[test]
 fn lattices_on_frames_of_every_format_and_size_equal_reference() {
     let Some(device) = device::open() else { return };
-    let mut numbers = Numbers(0);
+    let mut numbers = Numbers::new(0);
     for (f, &format) in LUMA_FORMATS.iter().enumerate() {
         for (i, &size) in SIZES.iter().enumerate() {
             let arrangement = ARRANGEMENTS[(f + i) % ARRANGEMENTS.len()];
@@ -116,7 +122,7 @@ fn lattices_on_frames_of_every_format_and_size_equal_reference() {
 #[test]
 fn random_lattices_equal_reference() {
     let Some(device) = device::open() else { return };
-    let mut numbers = Numbers(100_000);
+    let mut numbers = Numbers::new(100_000);
     let mut marked = 0;
     for n in 0..120 {
         let size = [

@@ -34,6 +34,7 @@ mod scales_tiles;
 mod self_test;
 mod small;
 mod texture;
+mod texture_lattice;
 mod unpack;
 mod uploads;
 mod workers;

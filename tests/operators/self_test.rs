@@ -229,6 +229,8 @@ fn textures_pass() {
         let layout = layout_of(&info).expect("a layout");
         let settings = TextureSettings {
             pitches: [[7.35, 5.0], [0.0; 2]][i % 2],
+            lattice: None,
+            may_turn: i % 2 == 1,
             // What is not learned yet, and what other settings change, does not matter.
             thresholds: [vec![], vec![2.0; CHANNELS]][i % 2].clone(),
             noise_from: [NoiseFrom::Around, NoiseFrom::Above][i / 4 % 2],

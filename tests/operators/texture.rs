@@ -6,8 +6,9 @@ use clinspect_core::{
     ClError,
     components::Finder,
     ignored::{Ignored, Polygon},
+    lattice::Lattice,
     region::user_region,
-    texture::{CHANNELS, Repeat},
+    texture::CHANNELS,
     variant::TextureVariant,
     window::Window,
 };
@@ -29,7 +30,7 @@ use crate::{
     oracle::{SampleKind, ignore, put, texture as oracle},
 };
 
-const FORMATS: [Format; 5] = [
+pub const FORMATS: [Format; 5] = [
     Format::Gray8,
     Format::Gray16Le,
     Format::Gray16Be,
@@ -40,21 +41,24 @@ const FORMATS: [Format; 5] = [
 /// A comparison as a user sets it.
 #[derive(Clone, Debug)]
 pub struct Job {
-    pitches: [f64; 2],
-    thresholds: [f64; CHANNELS],
-    noise_from: NoiseFrom,
-    rois: Vec<[u32; 4]>,
-    ignored: Vec<Vec<f64>>,
-    bit_depth: u32,
+    pub pitches: [f64; 2],
+    /// One vector or two instead of the pitches.
+    pub vectors: Vec<[f64; 2]>,
+    pub thresholds: [f64; CHANNELS],
+    pub noise_from: NoiseFrom,
+    pub rois: Vec<[u32; 4]>,
+    pub ignored: Vec<Vec<f64>>,
+    pub bit_depth: u32,
 }
 
-const VARIANTS: [TextureVariant; 2] = [TextureVariant::Rows, TextureVariant::Items];
+pub const VARIANTS: [TextureVariant; 2] = [TextureVariant::Rows, TextureVariant::Items];
 
 /// Thresholds at which each channel marks something in noise.
-const LOW: [f64; CHANNELS] = [2.5, 1.2, 1.1, 1.05, 1.5, 1.0];
+pub const LOW: [f64; CHANNELS] = [2.5, 1.2, 1.1, 1.05, 1.5, 1.0];
 
 pub const JOB: Job = Job {
     pitches: [7.3, 5.0],
+    vectors: Vec::new(),
     thresholds: LOW,
     noise_from: NoiseFrom::Around,
     rois: Vec::new(),
@@ -70,6 +74,9 @@ impl Job {
         let ignored = Ignored::new(width, Some(height), None, polygons.collect());
         TextureSettings {
             pitches: self.pitches,
+            lattice: (!self.vectors.is_empty())
+                .then(|| Lattice::new(&self.vectors).expect("a lattice")),
+            may_turn: false,
             thresholds: self.thresholds.to_vec(),
             noise_from: self.noise_from,
             contrast: Contrast::Off,
@@ -84,10 +91,19 @@ impl Job {
         }
     }
 
+    /// Both vectors, px.
+    fn repeats(&self) -> [[f64; 2]; 2] {
+        match self.vectors[..] {
+            [a, b] => [a, b],
+            [[x, y]] => [[x, y], [-y, x]],
+            _ => [[self.pitches[0], 0.0], [0.0, self.pitches[1]]],
+        }
+    }
+
     pub fn oracle(&self, input: &Frame) -> oracle::Settings {
         let [width, height] = input.size();
         oracle::Settings {
-            pitch: self.pitches.map(|pitch| (16.0 * pitch).round() as i64),
+            vectors: (self.repeats()).map(|v| v.map(|c| (16.0 * c).round() as i64)),
             thresholds: self.thresholds.map(|t| (256.0 * t).round() as i64),
             depth: match self.bit_depth {
                 0 => 8 * input.kind().size() as u32,
@@ -167,7 +183,7 @@ fn assert_mask(found: &[bool], wanted: &[bool], width: usize, about: &dyn Fn() -
 
 /// Compares masks, counts, lists and peaks with the reference.
 #[track_caller]
-fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
+pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
     for variant in VARIANTS {
         check_variant(device, input, job, Some(variant));
     }
@@ -182,8 +198,12 @@ fn check_variant(
 ) {
     let about = || format!("{} {job:?} {variant:?}", input.describe());
     let layout = layout_of(&input.info).expect("a layout");
-    let size @ [width, height] = input.size();
-    let fits = (0..2).all(|axis| Repeat::new(job.pitches[axis], true, size[axis]).is_some());
+    let size = input.size();
+    // Longer than two of each vector.
+    let fits = job.repeats().iter().all(|v| {
+        let margin = |axis: usize| ((16.0 * v[axis]).round().abs() / 16.0).ceil() as usize;
+        (0..2).all(|axis| 2 * margin(axis) < size[axis])
+    });
     let mut operator = match Texture::new(device, &layout, &job.settings(input, variant)) {
         Ok(operator) => operator,
         Err(ClError::Refused(why)) if why.starts_with("Items needs") => {
@@ -200,6 +220,15 @@ fn check_variant(
         }
         Err(error) => panic!("{}: {error}", about()),
     };
+    check_marks(device, input, job, &mut operator);
+}
+
+/// Compares what an operator that was made, or changed, for a job gives of a frame.
+#[track_caller]
+pub fn check_marks(device: &Arc<ClContext>, input: &Frame, job: &Job, operator: &mut Texture) {
+    let variant = operator.variant();
+    let about = || format!("{} {job:?} {variant:?}", input.describe());
+    let size @ [width, height] = input.size();
     let wanted = oracle::compare(input.component(0), &job.oracle(input));
     let count = wanted.mask.iter().filter(|&&set| set).count() as u64;
     let judged = wanted.judged.iter().filter(|&&set| set).count() as u64;
@@ -305,7 +334,7 @@ fn check_list(
 }
 
 /// Cloth: a pattern with a pitch, noise, and some defects.
-fn cloth(
+pub fn cloth(
     format: Format,
     [width, height]: [usize; 2],
     arrangement: Arrangement,
@@ -456,6 +485,11 @@ fn texture_at_a_peak_marks_nothing_and_below_it_does() {
 
 #[test]
 fn texture_strips_of_a_web_equal_one_frame() {
+    check_strips(&[]);
+}
+
+/// Compares strips of webs along these vectors, or at the pitches without vectors.
+pub fn check_strips(vectors: &[[f64; 2]]) {
     let Some(device) = device::open() else { return };
     let meter = Meter::new(false);
     for (height, noise_from, variant) in [
@@ -475,6 +509,7 @@ fn texture_strips_of_a_web_equal_one_frame() {
         let job = Job {
             noise_from,
             rois,
+            vectors: vectors.to_vec(),
             ..JOB
         };
         let wanted = oracle::compare(input.component(0), &job.oracle(&input));

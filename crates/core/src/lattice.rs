@@ -95,6 +95,12 @@ impl Lattice {
         self.vectors.get(..self.count).unwrap_or_default()
     }
 
+    /// Both vectors; instead of a second one that is not there, the one along the lines, as long as the first.
+    pub fn both(&self) -> [[f64; 2]; 2] {
+        let [a, b] = self.vectors;
+        [a, if self.count == 2 { b } else { [-a[1], a[0]] }]
+    }
+
     /// The pitches along x and y, px, 0 for none, if the first vector lies along x and the second along y, or if the only
     /// one lies along an axis: then rows and columns are compared.
     pub fn pitches(&self) -> Option<[f64; 2]> {
@@ -336,6 +342,13 @@ mod tests {
         assert_eq!(two.vectors(), [[8.0, 1.0], [-2.0, 7.0]]);
         assert_eq!((two.cell_box(), two.pitches()), ([10.0, 8.0], None));
         assert!(why(Lattice::of_numbers(&[1.0; 3]).map(|l| l.expect("one"))).contains("3 numbers"));
+    }
+
+    #[test]
+    fn vector_of_lines_has_one_along_them() {
+        let both = |vectors: &[[f64; 2]]| Lattice::new(vectors).expect("a lattice").both();
+        assert_eq!(both(&[[8.0, 1.5]]), [[8.0, 1.5], [-1.5, 8.0]]);
+        assert_eq!(both(&[[8.0, 1.5], [0.0, 5.0]]), [[8.0, 1.5], [0.0, 5.0]]);
     }
 
     #[test]

@@ -171,6 +171,13 @@ impl LatticeEstimator {
         self.estimate_but(size, prepared, &mut read)
     }
 
+    /// The correlation at `v`, px, of the picture in which the vectors `of` were found last, as a share of that at lag 0; 0 for a
+    /// vector of which the picture does not hold three.
+    pub fn likeness(&self, v: Vector, of: &LatticeEstimate) -> f64 {
+        let scale = f64::from(1 << of.level);
+        follow::correlation(&self.picture, v.map(|c| c / scale))
+    }
+
     /// Estimates; the picture of the level `prepared` is prepared already.
     fn estimate_but<E>(
         &mut self,

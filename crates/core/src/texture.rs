@@ -3,6 +3,10 @@
 //! # Source
 //! docs/semantics.md, "Textures".
 
+mod along;
+
+pub use along::{Repeats, VectorRepeat};
+
 use std::ops::Range;
 
 use super::{
@@ -67,15 +71,19 @@ impl Repeat {
         if !(pitch_px >= Self::MIN_PITCH_PX && pitch <= f64::from(1 << 20)) {
             return None;
         }
-        let pitch = pitch as i32;
+        let repeat = Self::of(pitch as i32, is_along_x);
+        (2 * repeat.margin() < length).then_some(repeat)
+    }
+
+    /// The repeat after `pitch` sixteenths; `is_first`: of the mean that is taken first.
+    fn of(pitch: i32, is_first: bool) -> Self {
         let full = (pitch - 16) / 32;
-        let repeat = Self {
+        Self {
             pitch,
             full,
             edge: pitch - 16 * (2 * full + 1),
-            scale: ((1 << if is_along_x { 22 } else { 20 }) + pitch) / (2 * pitch),
-        };
-        (2 * repeat.margin() < length).then_some(repeat)
+            scale: ((1 << if is_first { 22 } else { 20 }) + pitch) / (2 * pitch),
+        }
     }
 
     /// Samples from a pixel to the farther tap of a neighbour.
@@ -143,11 +151,10 @@ impl Neighbourhood {
     };
 
     /// Rows of a web that a strip needs besides its own.
-    pub fn reach(&self, along_y: &Repeat) -> Reach {
-        // Rows that a sample of the residual, and of the mean, depends on; one more for the smoothing.
-        let residual = along_y.margin() + 1;
-        let mean = along_y.full as usize + 2 + MEAN_WINDOW;
-        let context = residual.max(mean);
+    pub fn reach(&self, repeats: &Repeats) -> Reach {
+        let [residual, mean] = repeats.rows();
+        // One more for the smoothing.
+        let context = (residual + 1).max(mean + 1 + MEAN_WINDOW);
         // The tile after the last one must have come as a whole: a partial one would belong to the one before.
         let below = (self.below + 2) * TILE + context;
         Reach {

@@ -500,6 +500,30 @@ fn pattern_that_turns_is_followed() {
 }
 
 #[test]
+fn likeness_is_the_correlation_of_the_prepared_picture() {
+    let lattice = [[12.0, 3.5], [-4.25, 10.0]];
+    let [[ax, ay], [bx, by]] = lattice;
+    let area = ax * by - ay * bx;
+    let picture = Picture::new(300, 240, |x, y| {
+        let turns = [(x * by - y * bx) / area, (y * ax - x * ay) / area];
+        let [a, b] = turns.map(|t| (TAU * t).cos());
+        120.0 + 40.0 * (a + b)
+    });
+    let mut estimator = LatticeEstimator::default();
+    let Ok(found) = estimator.estimate(picture.size(), picture.read());
+    let found = found.unwrap();
+    let likeness = |v: Vector| estimator.likeness(v, &found);
+    for v in [[0.0, 0.0], found.a, found.b.unwrap(), [-24.0, -7.0]] {
+        assert!(likeness(v) > 0.95, "{v:?}: {}", likeness(v));
+    }
+    // Half of one vector: its wave is turned over, that of the other one is not.
+    assert!(likeness([6.0, 1.75]).abs() < 0.1);
+    assert!(likeness([3.875, 6.75]) < -0.9);
+    // Beyond a third of the sides.
+    assert_eq!(likeness([101.0, 0.0]), 0.0);
+}
+
+#[test]
 fn edges_along_rows_do_not_shift_the_followed_vectors() {
     // Whole pixels: every fourth row meets the edges of all squares at the same distance.
     for [x, y] in [[8, 8], [16, 12], [12, 20], [9, 16]] {

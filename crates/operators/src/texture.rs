@@ -1,25 +1,25 @@
 //! Comparison of a texture with itself; kernels in `kernels/texture*.cl`.
 
+mod along;
 mod memory;
 mod settings;
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use clinspect_core::{
     ClError,
     components::{Finder, Limits, Listed, MeasuredDefect, Run, RunDifference},
     kernels::texture_items::{BLOCK_PIXELS, BLOCK_ROWS, LATTICE_GROUP, LATTICE_ROWS, WIDE_PIXELS},
-    lattice::{Distance, VectorComparison},
+    lattice::{Distance, Lattice, VectorComparison},
     layout::FrameLayout,
     learning::{Demand, Rule},
     mask::packed_stride,
-    pitch::{Axis, Comparison},
     presence::nominal_height,
     region::Rect,
     sight::Sight,
     texture::{
         BORDER, CHANNEL_NAMES, CHANNELS, FIRST_OF_MEAN, FLATNESS, FLATNESS_NAME, MAX_THRESHOLD,
-        PEAK_BORDER, Repeat, Tiles, needed_q8, parts, sight, threshold_q8,
+        PEAK_BORDER, Part, Repeat, Repeats, Tiles, needed_q8, parts, sight, threshold_q8,
     },
     variant::{
         TEXTURE_GROUP, TEXTURE_LINE, TextureVariant, texture_items_fit, texture_line_bytes,
@@ -47,6 +47,7 @@ use crate::{
     source::{PlaneImages, source_args},
     to_i32, upload,
 };
+use along::{Along, SMOOTH_ONLY};
 use memory::{Pictures, TileNoise, TilePeaks, repeat_arg, tiles_arg};
 pub use settings::{NoiseFrom, TextureSettings};
 
@@ -106,7 +107,9 @@ pub struct Texture {
     /// Most work-items of [`TextureVariant::Rows`].
     items: usize,
     images: Option<PlaneImages>,
-    repeats: Option<[Repeat; 2]>,
+    repeats: Option<Repeats>,
+    /// The steps along vectors of any angle, once they were needed.
+    along: Option<Along>,
     /// Thresholds in 1/256, on the host and on the device.
     thresholds: Option<[u32; CHANNELS]>,
     threshold_memory: Mem,
@@ -120,7 +123,8 @@ pub struct Texture {
     ignore: Option<Ignore>,
     presence: Option<Presence>,
     contrast: Contrast,
-    at_pitches: Vec<Comparison>,
+    /// The comparisons with the next repeats.
+    nearest: Vec<VectorComparison>,
     /// A comparison that judges every pixel: the regions say where the texture is looked for.
     everywhere: Mem,
     window: Window,
@@ -160,12 +164,9 @@ fn or_nowhere(regions: &[Rect]) -> &[Rect] {
     }
 }
 
-/// The comparisons along the axes whose pitch is known.
-fn at_pitches([x, y]: [f64; 2]) -> Vec<Comparison> {
-    let along = [(Axis::X, x), (Axis::Y, y)].into_iter();
-    along
-        .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1))
-        .collect()
+/// The repeat along rows, if rows are compared.
+fn along_rows(repeats: Option<&Repeats>) -> Option<&Repeat> {
+    repeats?.axes().map(|[along_x, _]| along_x)
 }
 
 impl Texture {
@@ -179,7 +180,7 @@ impl Texture {
         layout: &FrameLayout,
     ) -> Result<TextureVariant, ClError> {
         let repeats = settings.repeats(layout.width, layout.height)?;
-        let along_x = repeats.as_ref().map(|[along_x, _]| along_x);
+        let along_x = along_rows(repeats.as_ref());
         let caps = context.caps();
         match settings.variant {
             Some(variant @ TextureVariant::Items) if !texture_items_fit(caps, along_x) => {
@@ -193,20 +194,26 @@ impl Texture {
         }
     }
 
-    /// Changes the pitches along x and y, px; 0 for unknown. Kernels stay as they are.
+    /// Changes the pitches along x and y, px, 0 for unknown, or the vectors that take their place. Kernels stay as they are;
+    /// those along vectors of any angle are compiled now if they were not needed before.
     ///
     /// # Errors
-    /// [`ClError::Refused`] for pitches that the frames do not hold; those before stay.
-    pub fn set_pitches(&mut self, pitches: [f64; 2]) -> Result<(), ClError> {
-        if pitches == self.settings.pitches {
+    /// [`ClError::Refused`] for pitches or vectors that the frames do not hold; those before stay.
+    pub fn set_repeats(
+        &mut self,
+        pitches: [f64; 2],
+        lattice: Option<Lattice>,
+    ) -> Result<(), ClError> {
+        if (pitches, lattice) == (self.settings.pitches, self.settings.lattice) {
             return Ok(());
         }
         let wanted = TextureSettings {
             pitches,
+            lattice,
             ..self.settings.clone()
         };
         let repeats = wanted.repeats(self.width, self.frame_height)?;
-        let along_x = repeats.as_ref().map(|[along_x, _]| along_x);
+        let along_x = along_rows(repeats.as_ref());
         if self.variant == TextureVariant::Items && !texture_items_fit(self.context.caps(), along_x)
         {
             return Err(ClError::Refused(format!(
@@ -215,14 +222,44 @@ impl Texture {
                 self.context.device_name()
             )));
         }
-        self.repeats = repeats;
+        self.take_repeats(repeats)?;
         self.settings = wanted;
-        self.at_pitches = at_pitches(pitches);
+        self.nearest = self.settings.comparisons();
         if let Some(presence) = &mut self.presence {
-            presence.set_pitches(pitches);
+            presence.set_pitches(self.settings.cell_box());
             presence.take(&self.context, &self.window)?;
         }
         Ok(())
+    }
+
+    fn take_repeats(&mut self, repeats: Option<Repeats>) -> Result<(), ClError> {
+        if let Some(Repeats::Vectors(vectors)) = &repeats {
+            let along = match &mut self.along {
+                Some(along) => along,
+                none => {
+                    let for_gpu = self.variant == TextureVariant::Items;
+                    none.insert(Along::new(&self.context, for_gpu)?)
+                }
+            };
+            along.take(&self.context, vectors)?;
+        }
+        self.repeats = repeats;
+        Ok(())
+    }
+
+    /// The kernels in use.
+    pub fn variant(&self) -> TextureVariant {
+        self.variant
+    }
+
+    /// Whether it is known after which distances the texture repeats.
+    pub fn has_repeats(&self) -> bool {
+        self.repeats.is_some()
+    }
+
+    /// The vectors in use, if these do not lie along rows and columns.
+    pub fn lattice(&self) -> Option<Lattice> {
+        self.settings.turned()
     }
 
     /// Whether the noise is that of the tiles above.
@@ -246,6 +283,7 @@ impl Texture {
         let warm_settings = TextureSettings {
             // Short enough for any frame of some size.
             pitches: [Repeat::MIN_PITCH_PX; 2],
+            lattice: None,
             thresholds: vec![1.0; CHANNELS],
             rois: Vec::new(),
             line_scan: false,
@@ -266,6 +304,11 @@ impl Texture {
         warm.mark(subject, MaskTarget::Grey(&output))?;
         warm.peaks(&meter)?;
         warm.warm_up_list(subject)?;
+        if settings.may_turn || settings.lattice.is_some() {
+            let short = [[Repeat::MIN_PITCH_PX, 1.0], [-1.0, Repeat::MIN_PITCH_PX]];
+            warm.set_repeats([0.0; 2], Some(Lattice::new(&short)?))?;
+            warm.mark(subject, MaskTarget::Grey(&output))?;
+        }
         Ok(operator)
     }
 
@@ -294,7 +337,8 @@ impl Texture {
         let presence = (settings.contrast != Contrast::Off)
             .then(|| {
                 let program = ProgramSource::Presence;
-                Presence::new(context, program, layout, settings.pitches, depth, is_cpu)
+                let cell = settings.cell_box();
+                Presence::new(context, program, layout, cell, depth, is_cpu)
             })
             .transpose()?;
         let kernels = Kernels::new(&program)?;
@@ -308,7 +352,10 @@ impl Texture {
             variant,
             items,
             images,
-            repeats,
+            repeats: None,
+            along: (settings.may_turn)
+                .then(|| Along::new(context, variant == TextureVariant::Items))
+                .transpose()?,
             thresholds,
             threshold_memory: upload(context, &thresholds.unwrap_or_default(), "thresholds")?,
             is_trial: false,
@@ -323,7 +370,7 @@ impl Texture {
                 .transpose()?,
             presence,
             contrast: settings.contrast,
-            at_pitches: at_pitches(settings.pitches),
+            nearest: settings.comparisons(),
             everywhere: upload(context, &EVERY_PIXEL, "a comparison")?,
             window,
             judged: Vec::new(),
@@ -336,6 +383,7 @@ impl Texture {
             settings: settings.clone(),
             context: context.clone(),
         };
+        operator.take_repeats(repeats)?;
         operator.judge_rows(&window)?;
         Ok(operator)
     }
@@ -490,7 +538,7 @@ impl Texture {
         frame: &ClFrame,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        let Some([along_x, along_y]) = self.repeats else {
+        let Some(repeats) = self.repeats else {
             return Ok(());
         };
         if let Some(images) = &mut self.images {
@@ -505,39 +553,68 @@ impl Texture {
         let [src, offset, stride] = source_args(frame.plane(0)?, image, 0)?;
         let depth = Arg::I32(self.depth as i32);
         let mut smooth_args = vec![src, offset, stride, width, height, depth];
+        let [along_x, along_y] = repeats.axes().copied().unwrap_or([SMOOTH_ONLY; 2]);
         smooth_args.extend([repeat_arg(&along_x), pictures, pitch]);
         let lattice_args = vec![width, height, repeat_arg(&along_y), pictures, pitch];
         let mut tile_args = vec![width, height, pictures, pitch, tiles];
         tile_args.push(Arg::Mem(&self.pictures.sums));
         let (rows, of_tiles) = (self.window.height, self.tiles());
+        let (size, plane) = ([self.width, rows], [width, height, pictures, pitch]);
         match self.variant {
             TextureVariant::Rows => {
-                for part in parts(rows, &of_tiles, &along_y, self.pictures.rows_at_once()) {
-                    let kernels = &mut self.kernels;
-                    for (kernel, name, args, range) in [
-                        (
-                            &mut kernels.smooth,
-                            "texture_smooth",
-                            &smooth_args,
-                            part.smooth,
-                        ),
-                        (
-                            &mut kernels.lattice,
-                            "texture_lattice",
-                            &lattice_args,
-                            part.lattice,
-                        ),
-                        (&mut kernels.tiles, "texture_tiles", &tile_args, part.tiles),
-                    ] {
-                        if !range.is_empty() {
-                            let mut args = args.clone();
-                            args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-                            args.push(Arg::I32(to_i32(range.start, "a row")?));
-                            args.push(Arg::I32(to_i32(range.end, "a row")?));
-                            let items = NdRange::groups(self.items.min(range.len()), 1);
-                            submission.run(kernel, name, &args, &items)?;
-                        }
+                let at_once = self.pictures.rows_at_once();
+                let parts = match repeats {
+                    Repeats::Axes(_) => parts(rows, &of_tiles, &along_y, at_once),
+                    Repeats::Vectors(_) => vec![Part {
+                        smooth: 0..rows,
+                        lattice: 0..0,
+                        tiles: 0..of_tiles.rows,
+                    }],
+                };
+                let scratch = self.pictures.scratch.as_ref().map(Arg::Mem);
+                let items = self.items;
+                let run = |kernel: &mut Kernel,
+                           name: &'static str,
+                           args: &[Arg],
+                           range: Range<usize>,
+                           submission: &mut Submission| {
+                    if range.is_empty() {
+                        return Ok(());
                     }
+                    let mut args = args.to_vec();
+                    args.extend(scratch);
+                    args.push(Arg::I32(to_i32(range.start, "a row")?));
+                    args.push(Arg::I32(to_i32(range.end, "a row")?));
+                    let items = NdRange::groups(items.min(range.len()), 1);
+                    submission.run(kernel, name, &args, &items)
+                };
+                let kernels = &mut self.kernels;
+                let [smooth, lattice, tiles] =
+                    ["texture_smooth", "texture_lattice", "texture_tiles"];
+                for part in parts {
+                    let Part {
+                        smooth: smoothed,
+                        lattice: made,
+                        tiles: summed,
+                    } = part;
+                    run(
+                        &mut kernels.smooth,
+                        smooth,
+                        &smooth_args,
+                        smoothed,
+                        submission,
+                    )?;
+                    run(
+                        &mut kernels.lattice,
+                        lattice,
+                        &lattice_args,
+                        made,
+                        submission,
+                    )?;
+                    if let (Repeats::Vectors(_), Some(along)) = (repeats, &mut self.along) {
+                        along.run(size, plane, submission)?;
+                    }
+                    run(&mut kernels.tiles, tiles, &tile_args, summed, submission)?;
                 }
             }
             TextureVariant::Items => {
@@ -547,10 +624,15 @@ impl Texture {
                 let range = self.range(rows, [TEXTURE_LINE, 1]);
                 let kernel = &mut self.kernels.smooth;
                 submission.run(kernel, "texture_smooth", &smooth_args, &range)?;
-                let columns = self.width.div_ceil(4 * LATTICE_GROUP);
-                let range = NdRange::tiles([columns, rows.div_ceil(LATTICE_ROWS)], LATTICE_GROUP);
-                let kernel = &mut self.kernels.lattice;
-                submission.run(kernel, "texture_lattice", &lattice_args, &range)?;
+                if let (Repeats::Vectors(_), Some(along)) = (repeats, &mut self.along) {
+                    along.run(size, plane, submission)?;
+                } else {
+                    let columns = self.width.div_ceil(4 * LATTICE_GROUP);
+                    let range =
+                        NdRange::tiles([columns, rows.div_ceil(LATTICE_ROWS)], LATTICE_GROUP);
+                    let kernel = &mut self.kernels.lattice;
+                    submission.run(kernel, "texture_lattice", &lattice_args, &range)?;
+                }
                 let bytes = of_tiles.count() * 2 * size_of::<u32>();
                 submission.zero(&self.pictures.sums, bytes, "sums of tiles")?;
                 let range = self.range(of_tiles.rows, [WIDE_PIXELS, 1]);
@@ -711,7 +793,7 @@ impl Texture {
 
 impl Repeating for Texture {
     fn pitches(&self) -> [f64; 2] {
-        self.settings.pitches
+        self.settings.lengths()
     }
 
     fn learn_contrast(
@@ -721,12 +803,12 @@ impl Repeating for Texture {
         estimated: [bool; 2],
         meter: &Arc<Meter>,
     ) -> Result<Option<f64>, ClError> {
-        let both = self.at_pitches.len() == estimated.len();
-        let Some(presence) = self.presence.as_mut().filter(|_| both) else {
+        let is_known = self.repeats.is_some();
+        let Some(presence) = self.presence.as_mut().filter(|_| is_known) else {
             return Ok(None);
         };
         self.marker.is_clean = false;
-        let distances = (self.at_pitches.iter()).map(|c| VectorComparison::from(c).distance);
+        let distances = self.nearest.iter().map(|c| c.distance);
         let repeats: Vec<(Distance, bool)> = distances.zip(estimated).collect();
         let (context, counters) = (&self.context, &self.marker.counters);
         presence.learn(context, frame, rows, &repeats, counters, meter)
@@ -1001,8 +1083,8 @@ impl Inspection for Texture {
                 x: any,
                 y: any,
             },
-            pitches: self.settings.pitches,
-            lattice: None,
+            pitches: self.settings.lengths(),
+            lattice: self.settings.turned(),
             alignment: None,
             ignored: self.ignore.as_ref().map(Ignore::bitmap).cloned(),
         }
@@ -1011,7 +1093,7 @@ impl Inspection for Texture {
     fn reach(&self) -> Reach {
         let tile = match self.contrast {
             Contrast::Off => 0,
-            _ => nominal_height(self.settings.pitches[1]),
+            _ => nominal_height(self.settings.cell_box()[1]),
         };
         self.settings.reach(self.repeats.as_ref(), tile)
     }

@@ -1,7 +1,7 @@
 //! Reference of `cltexture`: smoothed samples, residual from the lattice, mean over one repeat, local noise, the six
 //! channels, and the pixels that they mark.
 //!
-//! Source: docs/semantics.md, "Textures".
+//! Source: docs/semantics.md, "Textures" and "Textures along vectors".
 
 use crate::plane::Samples;
 
@@ -24,8 +24,8 @@ const BORDER: usize = 4;
 /// A comparison as a user sets it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Pitches along x and y, 1/16 px.
-    pub pitch: [i64; 2],
+    /// The vectors after which the texture repeats, 1/16 px: of pitches the one along x, then the one along y.
+    pub vectors: [[i64; 2]; 2],
     /// Thresholds in 1/256 of the local noise.
     pub thresholds: [i64; CHANNELS],
     /// Bits that samples fill.
@@ -74,22 +74,105 @@ fn mirrored(at: i64, n: usize) -> usize {
     at.min(2 * n - 2 - at) as usize
 }
 
-/// A row or column, read with interpolation at a distance of `distance` sixteenths.
-fn interpolated(at: usize, distance: i64, n: usize, sample: &dyn Fn(usize) -> i64) -> i64 {
-    let taps = |distance: i64| {
-        let near = at as i64 + distance.div_euclid(16);
-        let fraction = distance.rem_euclid(16);
-        (near, near + i64::from(fraction > 0), fraction)
-    };
-    let inside = |(near, far, _): (i64, i64, i64)| near >= 0 && far < n as i64;
-    let wanted = taps(distance);
-    let (near, far, fraction) = if inside(wanted) {
-        wanted
-    } else {
-        taps(-distance)
-    };
-    let clamped = |at: i64| sample(at.clamp(0, n as i64 - 1) as usize);
-    ((16 - fraction) * clamped(near) + fraction * clamped(far) + 8) >> 4
+/// Values by pixel.
+struct Picture {
+    values: Vec<i64>,
+    width: usize,
+    height: usize,
+}
+
+impl Picture {
+    /// A picture of the same size, whose values follow from the pixels' places.
+    fn map(&self, value: impl Fn(i64, i64) -> i64) -> Self {
+        let places =
+            (0..self.height as i64).flat_map(|y| (0..self.width as i64).map(move |x| (x, y)));
+        Self {
+            values: places.map(|(x, y)| value(x, y)).collect(),
+            ..*self
+        }
+    }
+
+    fn at(&self, x: i64, y: i64) -> Option<i64> {
+        let is_inside = (0..self.width as i64).contains(&x) && (0..self.height as i64).contains(&y);
+        is_inside.then(|| self.values[y as usize * self.width + x as usize])
+    }
+
+    /// The sample some sixteenths away, along x, then along y; `None` if a sample of a weight above 0 lies outside.
+    fn away(&self, x: i64, y: i64, [dx, dy]: [i64; 2]) -> Option<i64> {
+        let between = |distance: i64, value: &dyn Fn(i64) -> Option<i64>| {
+            let r = distance.rem_euclid(16);
+            let near = value(distance.div_euclid(16))?;
+            let far = if r > 0 {
+                value(distance.div_euclid(16) + 1)?
+            } else {
+                0
+            };
+            Some(((16 - r) * near + r * far + 8) >> 4)
+        };
+        between(dy, &|row| {
+            between(dx, &|column| self.at(x + column, y + row))
+        })
+    }
+
+    /// The sample at the first of these distances that lies inside; the pixel itself if none does.
+    fn first_of(&self, x: i64, y: i64, distances: &[[i64; 2]]) -> i64 {
+        let mut inside = distances.iter().filter_map(|&d| self.away(x, y, d));
+        (inside.next().or(self.at(x, y))).expect("a pixel of the picture")
+    }
+
+    /// The pixel and its two neighbours along a vector.
+    fn with_neighbours(&self, v: [i64; 2]) -> Self {
+        let back = v.map(|c| -c);
+        self.map(|x, y| {
+            self.first_of(x, y, &[])
+                + self.first_of(x, y, &[back, v])
+                + self.first_of(x, y, &[v, back])
+        })
+    }
+
+    /// The mean over one repeat along `v`; `bits` decides the units, and `w` is the other vector.
+    fn mean_along(&self, v: [i64; 2], w: [i64; 2], bits: u32) -> Self {
+        let long = usize::from(v[1].abs() > v[0].abs());
+        let v = if v[long] < 0 { v.map(|c| -c) } else { v };
+        let (p, o) = (v[long], v[1 - long]);
+        let m = (p - 16) / 32;
+        let e = p - 16 * (2 * m + 1);
+        let scale = ((1 << bits) + p) / (2 * p);
+        self.map(|x, y| {
+            let mut sum = 0;
+            for j in -m - 1..=m + 1 {
+                let weight = if j.abs() == m + 1 { e } else { 32 };
+                let across = ((32 * (j * o).abs() + p) / (2 * p)) * (j * o).signum();
+                let place = if long == 0 {
+                    [16 * j, across]
+                } else {
+                    [across, 16 * j]
+                };
+                let q = if o == 0 {
+                    let x = mirrored(x + place[0] / 16, self.width);
+                    let y = mirrored(y + place[1] / 16, self.height);
+                    self.values[y * self.width + x]
+                } else {
+                    let c = if j > 0 { -1 } else { 1 };
+                    let cell = |i: i64, n: i64| {
+                        let along = |k: usize| place[k] + i * c * v[k] + n * w[k];
+                        [along(0), along(1)]
+                    };
+                    let cells = [
+                        cell(0, 0),
+                        cell(1, 0),
+                        cell(0, 1),
+                        cell(0, -1),
+                        cell(1, 1),
+                        cell(1, -1),
+                    ];
+                    self.first_of(x, y, &cells)
+                };
+                sum += weight * q;
+            }
+            (sum * scale + (1 << 19)) >> 20
+        })
+    }
 }
 
 /// Sum over a window whose borders are mirrored; an even side reaches one further left and up.
@@ -144,55 +227,19 @@ fn smoothed(source: Samples, depth: u32) -> Vec<i64> {
 }
 
 /// The pixel less the mean of its eight neighbours on the lattice.
-fn residual(f: &[i64], width: usize, height: usize, [px, py]: [i64; 2]) -> Vec<i64> {
-    let mut h = vec![0; f.len()];
-    for y in 0..height {
-        let row = |x: usize| f[y * width + x];
-        for x in 0..width {
-            h[y * width + x] =
-                row(x) + interpolated(x, -px, width, &row) + interpolated(x, px, width, &row);
-        }
-    }
-    let mut d = vec![0; f.len()];
-    for x in 0..width {
-        let column = |y: usize| h[y * width + x];
-        for y in 0..height {
-            let v = column(y)
-                + interpolated(y, -py, height, &column)
-                + interpolated(y, py, height, &column);
-            d[y * width + x] = (9 * f[y * width + x] - v + 4) >> 3;
-        }
-    }
-    d
+fn residual(f: &Picture, [a, b]: [[i64; 2]; 2]) -> Vec<i64> {
+    let v = f.with_neighbours(a).with_neighbours(b);
+    (f.values.iter().zip(v.values))
+        .map(|(f, v)| (9 * f - v + 4) >> 3)
+        .collect()
 }
 
 /// The mean over one repeat less the mean of a wide window.
-fn mean_of_repeat(f: &[i64], width: usize, height: usize, pitch: [i64; 2]) -> Vec<i64> {
-    let mut values = f.to_vec();
-    for (along_y, p, bits) in [(false, pitch[0], 22), (true, pitch[1], 20)] {
-        let n = (p - 16) / 32;
-        let e = p - 16 * (2 * n + 1);
-        let scale = ((1 << bits) + p) / (2 * p);
-        let before = values.clone();
-        for y in 0..height {
-            for x in 0..width {
-                let mut sum = 0;
-                for j in -n - 1..=n + 1 {
-                    let weight = if j.abs() == n + 1 { e } else { 32 };
-                    let at = if along_y {
-                        mirrored(y as i64 + j, height) * width + x
-                    } else {
-                        y * width + mirrored(x as i64 + j, width)
-                    };
-                    sum += weight * before[at];
-                }
-                values[y * width + x] = (sum * scale + (1 << 19)) >> 20;
-            }
-        }
-    }
-    let wide = window_sums(&values, width, height, 65);
+fn mean_of_repeat(f: &Picture, [a, b]: [[i64; 2]; 2]) -> Vec<i64> {
+    let mean = f.mean_along(a, b, 22).mean_along(b, a, 20);
+    let wide = window_sums(&mean.values, f.width, f.height, 65);
     let scale = ((1 << 24) + 2112) / 4225;
-    (values.iter().zip(wide))
+    (mean.values.iter().zip(wide))
         .map(|(value, sum)| value - ((sum * scale + (1 << 23)) >> 24))
         .collect()
 }
@@ -237,9 +284,13 @@ fn local_noise(values: &[i64], width: usize, height: usize, above: bool) -> Vec<
 /// The channels of a frame.
 pub fn channels(source: Samples, settings: &Settings) -> Vec<Channel> {
     let (width, height) = (source.width, source.height);
-    let f = smoothed(source, settings.depth);
-    let d = residual(&f, width, height, settings.pitch);
-    let c = mean_of_repeat(&f, width, height, settings.pitch);
+    let f = Picture {
+        values: smoothed(source, settings.depth),
+        width,
+        height,
+    };
+    let d = residual(&f, settings.vectors);
+    let c = mean_of_repeat(&f, settings.vectors);
     let noise = [&d, &c].map(|values| local_noise(values, width, height, settings.above));
     (WINDOWS.iter().enumerate())
         .map(|(k, &(side, is_absolute))| {

@@ -53,6 +53,8 @@ pub struct Measured {
 fn settings(rois: Vec<Rect>, pitches: [f64; 2]) -> TextureSettings {
     TextureSettings {
         pitches,
+        lattice: None,
+        may_turn: false,
         thresholds: Vec::new(),
         noise_from: NoiseFrom::Around,
         contrast: Contrast::Off,
@@ -126,7 +128,7 @@ impl Comparison {
             });
         };
         let pitches = [x, y];
-        self.texture.set_pitches(pitches)?;
+        self.texture.set_repeats(pitches, None)?;
         let [peaks, typical] = peaks(
             &mut self.texture,
             &on_device,
@@ -164,7 +166,7 @@ impl Comparison {
     pub fn mark(&mut self, frame: &Frame, pitches: [f64; 2], thresholds: &[f64]) -> Result<Mask> {
         let buffer = gst::Buffer::from_slice(frame.grey.samples.clone());
         let on_device = self.importer.import(&buffer)?;
-        self.texture.set_pitches(pitches)?;
+        self.texture.set_repeats(pitches, None)?;
         self.texture.try_limits(Some(thresholds))?;
         mark(
             &mut self.texture,

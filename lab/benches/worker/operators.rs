@@ -194,6 +194,8 @@ pub fn prepare(
             let mask = allocator.alloc(size, None)?;
             let wanted = TextureSettings {
                 pitches: [settings.pitch_x, settings.pitch_y],
+                lattice: None,
+                may_turn: false,
                 thresholds: vec![settings.threshold; CHANNELS],
                 noise_from: NoiseFrom::Around,
                 contrast: Contrast::Off,

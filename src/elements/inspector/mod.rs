@@ -10,6 +10,7 @@ mod learn;
 mod masks;
 pub mod pattern;
 mod properties;
+pub mod repeats;
 mod saved;
 
 use std::sync::{Arc, LazyLock, Mutex};

@@ -37,17 +37,8 @@ const LAZY_WEB: u64 = 4;
 /// Number of frames without a pattern before a warning, and of frames in which a pattern at known pitches is not seen.
 const PATIENCE: u64 = 4;
 
-/// The pitches in use along x and y, px: those that are set, and the known ones where a negative value asks for an estimate;
-/// 0 for unknown.
-pub fn in_use(set: [f64; 2], known: [Option<f64>; 2]) -> [f64; 2] {
-    [0, 1].map(|axis| {
-        if set[axis] < 0.0 {
-            known[axis].unwrap_or(0.0)
-        } else {
-            set[axis]
-        }
-    })
-}
+/// Least correlation at the pitches of a texture, as a share of that at the vectors, with which the pitches count.
+const PITCHES_SUFFICE: f64 = 0.9;
 
 /// The pitch along one axis.
 #[derive(Default)]
@@ -109,9 +100,22 @@ pub struct Estimation {
     axes: [Option<Estimate>; 2],
     lattice: Option<LatticeSearch>,
     frames: u64,
+    /// Pitches are weighed against vectors, as a texture needs.
+    weighs_pitches: bool,
+    /// The pattern repeats as well after the pitches as along the vectors.
+    pitches_suffice: bool,
 }
 
 impl Estimation {
+    /// That of a texture, to which neighbours two short vectors away may show more than those one away: the pitches count
+    /// where the picture repeats as well after them.
+    pub fn of_texture() -> Self {
+        Self {
+            weighs_pitches: true,
+            ..Self::default()
+        }
+    }
+
     /// Switches the estimates along x and along y, and that of the lattice, on or off; returns whether that is a change.
     pub fn follow(&mut self, wanted: [bool; 2], wants_lattice: bool) -> bool {
         let mut changed = false;
@@ -154,10 +158,11 @@ impl Estimation {
         [a[0], y].map(|pitch| (pitch != 0.0).then_some(pitch.abs()))
     }
 
-    /// Whether frames with this lattice are compared along its vectors: two that are turned against the axes, or one where
-    /// not both pitches are known.
+    /// Whether frames with this lattice are compared along its vectors: two that are turned against the axes, unless the
+    /// pitches suffice, or one where not both pitches are known.
     fn counts(&self, lattice: &LatticeEstimate) -> bool {
-        !lattice.is_parallel() && (lattice.b.is_some() || !self.has_pitches())
+        let comes_first = lattice.b.is_some() && !self.pitches_suffice;
+        !lattice.is_parallel() && (comes_first || !self.has_pitches())
     }
 
     fn has_pitches(&self) -> bool {
@@ -181,9 +186,11 @@ impl Estimation {
 
     /// The pitches along x and y of the frame, px: its own where it was examined and has one, else those held.
     pub fn pitches_of_frame(&self) -> [Option<f64>; 2] {
+        let parallel = self.parallel();
         [0, 1].map(|axis| {
             let estimate = self.axes[axis].as_ref()?;
-            estimate.of_frame.or(estimate.tracker.pitch())
+            let of_frame = estimate.of_frame.or(estimate.tracker.pitch());
+            of_frame.or(parallel[axis])
         })
     }
 
@@ -194,6 +201,12 @@ impl Estimation {
             Some(lattice) => !lattice.tracker.is_settled(),
             None => (self.axes.iter().flatten()).any(|estimate| !estimate.is_confirmed),
         }
+    }
+
+    /// Whether the latest estimate along an axis differs from the held pitch, or found none.
+    fn doubts_pitch(&self) -> bool {
+        let mut axes = self.axes.iter().flatten();
+        axes.any(|axis| axis.tracker.pitch().is_some() && !axis.tracker.is_settled())
     }
 
     /// What to examine of this frame; call it once per frame.
@@ -218,6 +231,8 @@ impl Estimation {
                 }
                 None => is_eager && !self.has_pitches(),
             };
+            // The piece may lie otherwise now.
+            let eager = eager || (self.weighs_pitches && self.doubts_pitch());
             eager || is_lazy
         });
         Due { pitches, lattice }
@@ -238,10 +253,45 @@ impl Estimation {
             self.update_lattice(operator, view, &mut changes)?;
         }
         let has_vectors = self.held_vectors().is_some_and(|held| held.b.is_some());
-        if !has_vectors {
+        if !has_vectors || self.weighs_pitches {
             self.update_pitches(operator, (due.pitches, axes), view, &mut changes)?;
         }
+        if self.weighs_pitches {
+            if due.lattice {
+                self.weigh_pitches(&mut changes);
+            }
+            // What does not count may move.
+            let has_vectors = self.held_vectors().is_some();
+            changes.retain(|change| match change {
+                Change::Pitch => true,
+                Change::Turned { .. } => has_vectors,
+                Change::Moved { .. } | Change::Missing(_) => !has_vectors,
+            });
+        }
         Ok(changes)
+    }
+
+    /// Compares the correlation of the frame, whose lattice was examined, at the pitches with that at the vectors.
+    fn weigh_pitches(&mut self, changes: &mut Vec<Change>) {
+        let suffice = match (&self.lattice, self.pitches_of_frame()) {
+            (Some(LatticeSearch { estimator, tracker }), [Some(x), Some(y)]) => {
+                tracker.of_frame().is_some_and(|lattice| {
+                    let least = |a, b| {
+                        estimator
+                            .likeness(a, &lattice)
+                            .min(estimator.likeness(b, &lattice))
+                    };
+                    let vectors = least(lattice.a, lattice.b.unwrap_or(lattice.a));
+                    least([x, 0.0], [0.0, y]) >= PITCHES_SUFFICE * vectors
+                })
+            }
+            _ => false,
+        };
+        if std::mem::replace(&mut self.pitches_suffice, suffice) != suffice
+            && !changes.contains(&Change::Pitch)
+        {
+            changes.push(Change::Pitch);
+        }
     }
 
     fn update_lattice<O: Submitted>(
@@ -430,18 +480,8 @@ impl Estimates {
 }
 
 impl Estimated {
-    /// The property; `has_lattice`: the element estimates vectors too.
-    pub fn spec(has_lattice: bool) -> glib::ParamSpec {
-        let lattice = if has_lattice {
-            format!(
-                "{NEW_LINE}lattice: Vectors <ax, ay, bx, by> of a pattern that is turned against rows and columns, or the \
-                 vector <ax, ay> of lines, in pixels, if pitch-x and pitch-y are -1; otherwise empty\
-                 {NEW_LINE}angle: Angle of the first vector to the rows in degrees, clockwise\
-                 {NEW_LINE}standard-error: Standard error of the vectors in pixels"
-            )
-        } else {
-            String::new()
-        };
+    /// The property.
+    pub fn spec() -> glib::ParamSpec {
         glib::ParamSpecBoxed::builder::<gst::Structure>(NAME)
             .nick("Estimates")
             .blurb(&format!(
@@ -449,24 +489,22 @@ impl Estimated {
                  {NEW_LINE}pitch-x: Pitch along x in pixels, if the property pitch-x is -1\
                  {NEW_LINE}pitch-y: Pitch along y in pixels, if the property pitch-y is -1\
                  {NEW_LINE}contrast: Contrast of the pattern, if min-contrast is -1: the standard deviation of \
-                 the median tile in grey levels of 8 bits{lattice}"
+                 the median tile in grey levels of 8 bits\
+                 {NEW_LINE}lattice: Vectors <ax, ay, bx, by> of a pattern that is turned against rows and columns, or the \
+                 vector <ax, ay> of lines, in pixels, if pitch-x and pitch-y are -1; otherwise empty\
+                 {NEW_LINE}angle: Angle of the first vector to the rows in degrees, clockwise\
+                 {NEW_LINE}standard-error: Standard error of the vectors in pixels"
             ))
             .read_only()
             .build()
     }
 
     /// The value of the property.
-    pub fn get(&self, has_lattice: bool) -> gst::Structure {
+    pub fn get(&self) -> gst::Structure {
         let estimates = *lock(&self.0);
-        let fields = estimates
-            .with_pitches(NAME)
-            .field("contrast", estimates.contrast);
-        let fields = if has_lattice {
-            estimates.with_vectors(fields)
-        } else {
-            fields
-        };
-        fields.build()
+        let fields = estimates.with_pitches(NAME);
+        let fields = fields.field("contrast", estimates.contrast);
+        estimates.with_vectors(fields).build()
     }
 
     /// Updates the pitches and the vectors, and notifies listeners.
@@ -495,17 +533,11 @@ impl Estimated {
         }
     }
 
-    /// Posts the message `PREFIX-pitch` with the pitches, and with the vectors if the element estimates them; the prefix is the
-    /// element's factory.
-    pub fn post(&self, element: &ClBaseFilter, prefix: &str, has_lattice: bool) {
+    /// Posts the message `PREFIX-pitch` with the pitches and the vectors; the prefix is the element's factory.
+    pub fn post(&self, element: &ClBaseFilter, prefix: &str) {
         let estimates = *lock(&self.0);
         let fields = estimates.with_pitches(&format!("{prefix}-pitch"));
-        let fields = if has_lattice {
-            estimates.with_vectors(fields)
-        } else {
-            fields
-        };
-        let message = gst::message::Element::builder(fields.build());
+        let message = gst::message::Element::builder(estimates.with_vectors(fields).build());
         element.post(message.src(element).build());
     }
 }

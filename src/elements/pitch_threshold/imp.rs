@@ -131,9 +131,7 @@ static PROPERTIES: LazyLock<PropertyTable<ClPitchThreshold>> = LazyLock::new(|| 
     let table = inspector::with_properties(PropertyTable::<ClPitchThreshold>::new(&CAT));
     base_filter::with_line_scan(table)
         .with(|this| &this.settings, rows())
-        .with_read_only(Estimated::spec(true), |this| {
-            this.estimated.get(true).to_value()
-        })
+        .with_read_only(Estimated::spec(), |this| this.estimated.get().to_value())
 });
 
 #[glib::object_subclass]
@@ -312,7 +310,7 @@ impl State {
             live.apply(plan, keep)?;
         }
         if is_told {
-            (element.estimated).post(object, ClPitchThreshold::MESSAGE, true);
+            (element.estimated).post(object, ClPitchThreshold::MESSAGE);
         }
         Ok(())
     }

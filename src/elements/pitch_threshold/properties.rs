@@ -7,7 +7,8 @@ use crate::elements::{
     inspector::{
         Ignore,
         colour::{self, ColourSettings},
-        pattern::{self, in_use},
+        pattern,
+        repeats::{estimated, in_use, lattice_blurb, lattice_in_words, lattice_of},
     },
     property_table::{Row, properties},
 };
@@ -99,8 +100,7 @@ impl Default for Settings {
 impl Settings {
     /// Whether the pitch along x, and along y, is estimated.
     pub fn estimates(&self) -> [bool; 2] {
-        let is_pitch = self.lattice.usable().is_empty();
-        [self.pitch_x, self.pitch_y].map(|pitch| is_pitch && pitch < 0.0)
+        estimated([self.pitch_x, self.pitch_y], &self.lattice)
     }
 
     /// Whether the lattice is estimated: both pitches are, and no blocks are compared, which lie along rows and columns.
@@ -114,17 +114,6 @@ impl Settings {
         self.lattice.usable().is_empty()
             && !self.estimates_lattice()
             && self.contrast() != Contrast::Off
-    }
-
-    /// The vectors that are set, if any.
-    ///
-    /// # Errors
-    /// [`ClError::Refused`] for numbers that are no lattice.
-    pub fn lattice(&self) -> Result<Option<Lattice>, ClError> {
-        let numbers = self
-            .lattice
-            .check("lattice", |numbers| Ok(numbers.clone()))?;
-        Lattice::of_numbers(&numbers)
     }
 
     /// These settings with the limits of a component.
@@ -167,10 +156,7 @@ impl Settings {
             glib::EnumValue::from_value(&value).map_or("", |(_, choice)| choice.nick())
         };
         let contrast = pattern::in_words(contrast);
-        let lattice = match self.lattice.usable() {
-            none if none.is_empty() => String::new(),
-            numbers => format!("lattice={numbers:?} "),
-        };
+        let lattice = lattice_in_words(&self.lattice);
         format!(
             "{lattice}compare={} match-center={} multiples={:?} scales={} scale-factors={:?} polarity={} borders={} \
              min-contrast={contrast} component-limits={:?}",
@@ -192,7 +178,7 @@ impl Settings {
     pub fn comparison(
         &self,
         [pitch_x, pitch_y]: [f64; 2],
-        estimated: Option<Lattice>,
+        vectors: Option<Lattice>,
     ) -> Result<PitchThresholdSettings, ClError> {
         let [along_x, along_y] = self.estimates();
         Ok(PitchThresholdSettings {
@@ -200,7 +186,7 @@ impl Settings {
             is_steady: false,
             pitch_x,
             pitch_y,
-            lattice: self.lattice()?.or(estimated),
+            lattice: lattice_of(&self.lattice)?.or(vectors),
             multiples: self.multiples.check("multiples", |m| Ok(m.clone()))?,
             threshold: self.threshold,
             compare: self.compare,
@@ -234,15 +220,13 @@ impl Settings {
     /// The pitches in use along x and y, px: those set, and the estimated ones where estimates are wanted; none with a
     /// lattice.
     pub fn pitches(&self, known: [Option<f64>; 2]) -> [f64; 2] {
-        if !self.lattice.usable().is_empty() {
-            return [0.0; 2];
-        }
-        in_use([self.pitch_x, self.pitch_y], known)
+        in_use([self.pitch_x, self.pitch_y], &self.lattice, known)
     }
 }
 
 pub(super) fn rows() -> Vec<Row<Settings>> {
     let colour = colour::rows("threshold, then those of the levels in use");
+    let lattice = lattice_blurb("pattern");
     let mut rows = properties!(Settings {
         double(
             "pitch-x", "Pitch along x",
@@ -256,11 +240,7 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
              0 = no comparison along columns, -1 = estimate from the frames",
             ESTIMATE..=MAX_PITCH
         ) = pitch_y;
-        reals(
-            "lattice", "Lattice",
-            "Vectors after which the pattern repeats at any angle, <ax, ay, bx, by> in pixels, x to the right and y \
-             down, or one vector <ax, ay>; takes the place of pitch-x and pitch-y; empty = pitch-x and pitch-y"
-        ) = lattice;
+        reals("lattice", "Lattice", &lattice) = lattice;
         double(
             "threshold", "Threshold",
             "Minimum difference at which a pixel is marked, in grey levels of a sample",

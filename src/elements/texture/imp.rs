@@ -36,10 +36,18 @@ pub struct ClTexture {
 }
 
 /// What the element keeps from frame to frame.
-#[derive(Default)]
 pub struct State {
     estimation: Estimation,
     learned: Learned,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            estimation: Estimation::of_texture(),
+            learned: Learned::default(),
+        }
+    }
 }
 
 /// Compares frames, and copies the lines from which the pitches are estimated.
@@ -52,9 +60,7 @@ static PROPERTIES: LazyLock<PropertyTable<ClTexture>> = LazyLock::new(|| {
     let table = inspector::with_properties(PropertyTable::<ClTexture>::new(&CAT));
     base_filter::with_line_scan(table)
         .with(|this| &this.settings, rows())
-        .with_read_only(Estimated::spec(false), |this| {
-            this.estimated.get(false).to_value()
-        })
+        .with_read_only(Estimated::spec(), |this| this.estimated.get().to_value())
 });
 
 #[glib::object_subclass]
@@ -150,7 +156,7 @@ impl InspectorImpl for ClTexture {
 }
 
 impl State {
-    /// Looks for the pitches in a frame, and applies those that are new.
+    /// Looks for the pitches and the lattice in a frame.
     fn estimate(
         &mut self,
         element: &ClTexture,
@@ -162,36 +168,49 @@ impl State {
         let InForce {
             operator, settings, ..
         } = live.in_force()?;
-        if (self.estimation).follow(settings.properties.estimates(), false) {
+        let properties = &settings.properties;
+        let (wanted, wants_lattice) = (properties.estimates(), properties.estimates_lattice());
+        if self.estimation.follow(wanted, wants_lattice) {
             element.estimated.set(object, &self.estimation);
         }
-        // The pitch along the web varies with the line's speed, so each frame tells its own. The camera's distance decides
-        // that along a row.
+        // The pitch along the web varies with the line's speed, so each frame tells its own where pitches count. The camera's
+        // distance decides that along a row.
         let is_due = self.estimation.is_due(view);
         let axes = [is_due.pitches, true];
         let due = Due {
-            pitches: true,
-            lattice: false,
+            pitches: is_due.pitches || self.estimation.held_vectors().is_none(),
+            ..is_due
         };
         let changes = (self.estimation).update(operator, (due, axes), view)?;
         if changes.contains(&Change::Pitch) {
             let known = self.estimation.pitches();
             element.estimated.set(object, &self.estimation);
-            gst::info!(CAT, imp = element, "estimated pitches {known:?}");
-            (element.estimated).post(object, ClTexture::MESSAGE, false);
+            let lattice = self.estimation.held_vectors();
+            gst::info!(
+                CAT,
+                imp = element,
+                "estimated pitches {known:?}, {lattice:?}"
+            );
+            (element.estimated).post(object, ClTexture::MESSAGE);
         }
         // A texture needs both axes.
         post_changes(object, &changes, true);
         Ok(())
     }
 
-    /// Gives the operator the pitches in use. If estimates do not fit the frame, those before stay.
-    fn apply_pitches(&self, in_force: &mut InForce<Plan, Operator>) {
-        let estimated = self.estimation.pitches_of_frame();
-        let pitches = in_force.settings.properties.pitches(estimated);
+    /// Gives the operator the pitches or vectors in use. If estimates do not fit the frame, those before stay.
+    fn apply_repeats(&self, in_force: &mut InForce<Plan, Operator>) {
+        let properties = &in_force.settings.properties;
+        let pitches = properties.pitches(self.estimation.pitches_of_frame());
+        let lattice = properties.vectors(self.estimation.vectors_of_frame());
         for part in in_force.operator.all_mut() {
-            if let Err(why) = part.set_pitches(pitches) {
-                gst::debug!(CAT, "pitches {pitches:?}: {why}");
+            let lattice = lattice.clone();
+            if let Err(why) = lattice.and_then(|lattice| part.set_repeats(pitches, lattice)) {
+                gst::debug!(
+                    CAT,
+                    "{pitches:?}, {:?}: {why}",
+                    self.estimation.vectors_of_frame()
+                );
             }
         }
     }
@@ -249,7 +268,12 @@ impl Comparing for State {
             trial.texture(layout, &settings)?;
             Ok(comparison)
         })?;
-        comparison.with_probes(properties.estimates())
+        let comparison = comparison.with_probes(properties.estimates())?;
+        if properties.estimates_lattice() {
+            comparison.with_middle()
+        } else {
+            Ok(comparison)
+        }
     }
 
     fn negotiate(&mut self, element: &ClTexture, _caps: &Negotiated) {
@@ -268,7 +292,7 @@ impl Comparing for State {
     ) -> Result<(), ClError> {
         self.estimate(element, live, view)?;
         let in_force = live.in_force()?;
-        self.apply_pitches(in_force);
+        self.apply_repeats(in_force);
         let contrast = wanted_contrast(in_force);
         let InForce {
             operator, settings, ..
@@ -285,7 +309,7 @@ impl Comparing for State {
         let learns_contrast = wanted_contrast(in_force) == Contrast::Unknown;
         if properties.estimates() == [false; 2] && !learns_contrast {
             Learning::Off
-        } else if in_force.operator.pitches().contains(&0.0)
+        } else if !in_force.operator.all().iter().all(Texture::has_repeats)
             || (learns_contrast && !self.learned.is_known())
         {
             Learning::Needed
@@ -295,7 +319,7 @@ impl Comparing for State {
     }
 
     fn prepare(&mut self, _: &ClTexture, in_force: &mut InForce<Plan, Operator>) {
-        self.apply_pitches(in_force);
+        self.apply_repeats(in_force);
         // A web learns from time to time only, and the comparison may have been built since then.
         if wanted_contrast(in_force) == Contrast::Unknown {
             let operator = &mut in_force.operator;

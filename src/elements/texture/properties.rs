@@ -7,12 +7,14 @@ use crate::elements::{
     inspector::{
         DrawnPicture, Ignore, Output, OutputChoice,
         colour::{self, ColourSettings},
-        pattern::{self, in_use},
+        pattern,
+        repeats::{estimated, in_use, lattice_blurb, lattice_in_words, lattice_of},
     },
     property_table::{Row, properties},
 };
 use clinspect_core::{
     ClError,
+    lattice::Lattice,
     texture::{CHANNEL_NAMES, CHANNELS, FLATNESS, FLATNESS_NAME, MAX_THRESHOLD},
 };
 use clinspect_operators::{Component, Contrast, NoiseFrom, TextureSettings};
@@ -72,6 +74,8 @@ pub struct Settings {
     pub pitch_x: f64,
     /// Pitch along y, likewise.
     pub pitch_y: f64,
+    /// One or two vectors, x and y in px, that take the place of both pitches; empty for the pitches.
+    pub lattice: CheckedValue<Vec<f64>>,
     /// Thresholds of the channels in units of the local noise; empty: not learned.
     pub thresholds: CheckedValue<Vec<f64>>,
     pub noise_from: NoiseFrom,
@@ -95,6 +99,7 @@ impl Default for Settings {
         Self {
             pitch_x: ESTIMATE,
             pitch_y: ESTIMATE,
+            lattice: CheckedValue::default(),
             thresholds: CheckedValue::default(),
             noise_from: NoiseFrom::default(),
             min_contrast: AUTOMATIC,
@@ -108,12 +113,27 @@ impl Default for Settings {
 impl Settings {
     /// Whether the pitch along x, and along y, is estimated.
     pub fn estimates(&self) -> [bool; 2] {
-        [self.pitch_x < 0.0, self.pitch_y < 0.0]
+        estimated([self.pitch_x, self.pitch_y], &self.lattice)
     }
 
-    /// The pitches in use along x and y, px: those set, and the estimated ones where estimates are wanted.
+    /// Whether the lattice is estimated.
+    pub fn estimates_lattice(&self) -> bool {
+        self.estimates() == [true; 2]
+    }
+
+    /// The vectors in use, px: those set, or the estimated ones.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for numbers that are no lattice.
+    pub fn vectors(&self, estimated: Option<Lattice>) -> Result<Option<Lattice>, ClError> {
+        let estimated = estimated.filter(|_| self.estimates_lattice());
+        Ok(lattice_of(&self.lattice)?.or(estimated))
+    }
+
+    /// The pitches in use along x and y, px: those set, and the estimated ones where estimates are wanted; none with a
+    /// lattice.
     pub fn pitches(&self, known: [Option<f64>; 2]) -> [f64; 2] {
-        in_use([self.pitch_x, self.pitch_y], known)
+        in_use([self.pitch_x, self.pitch_y], &self.lattice, known)
     }
 
     /// These settings with the limits of a component.
@@ -141,10 +161,11 @@ impl Settings {
     /// The settings in force for messages; `contrast` are the minimum contrasts in use.
     pub fn in_words(&self, contrast: impl Iterator<Item = Contrast>) -> String {
         let contrast = pattern::in_words(contrast);
+        let lattice = lattice_in_words(&self.lattice);
         let noise_from = self.noise_from.to_value();
         let noise_from = glib::EnumValue::from_value(&noise_from);
         format!(
-            "thresholds={:?} noise-from={} min-contrast={contrast} component-limits={:?}",
+            "{lattice}thresholds={:?} noise-from={} min-contrast={contrast} component-limits={:?}",
             self.thresholds.usable(),
             noise_from.map_or("", |(_, choice)| choice.nick()),
             self.colour.limits(),
@@ -157,7 +178,7 @@ impl Settings {
     /// [`ClError::Refused`] for thresholds that are not usable.
     pub fn comparison(&self, pitches: [f64; 2]) -> Result<TextureSettings, ClError> {
         for (name, pitch) in [("pitch-x", self.pitch_x), ("pitch-y", self.pitch_y)] {
-            if pitch == 0.0 {
+            if pitch == 0.0 && self.lattice.usable().is_empty() {
                 return Err(ClError::Refused(format!(
                     "{name}=0, but a texture is compared along both axes; set {name} to the distance after which the \
                      texture repeats, or to -1 for an estimate"
@@ -166,6 +187,8 @@ impl Settings {
         }
         Ok(TextureSettings {
             pitches,
+            lattice: self.vectors(None)?,
+            may_turn: self.estimates_lattice(),
             thresholds: self.thresholds.check("thresholds", |t| Ok(t.clone()))?,
             noise_from: self.noise_from,
             contrast: self.contrast(),
@@ -187,6 +210,7 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
         CHANNEL_NAMES.join(", ")
     );
     let colour = colour::rows("the numbers of thresholds");
+    let lattice = lattice_blurb("texture");
     let mut rows = properties!(Settings {
         double(
             "pitch-x", "Pitch along x",
@@ -199,6 +223,7 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
              frames",
             ESTIMATE..=MAX_PITCH
         ) = pitch_y;
+        reals("lattice", "Lattice", &lattice) = lattice;
         reals("thresholds", "Thresholds", &thresholds) = thresholds;
         choice(
             "noise-from", "Noise from", "Which tiles of 32x32 pixels give the local noise"

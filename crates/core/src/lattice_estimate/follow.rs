@@ -48,14 +48,32 @@ fn vector(picture: &Picture, start: Vector, energy: f64) -> Option<Vector> {
     Some([(x + step[0]) / multiple, (y + step[1]) / multiple])
 }
 
+/// The correlation at any lag up to a third of the sides, bilinear between whole lags; 0 beyond.
+pub fn correlation(picture: &Picture, [x, y]: Vector) -> f64 {
+    if !holds(picture, [x, y]) {
+        return 0.0;
+    }
+    let energy = correlations(picture, 0, 0, ROWS)[1].max(1e-9);
+    let (fx, fy) = (x - x.floor(), y - y.floor());
+    let row = |y: f64| {
+        let [near, far, _] = correlations(picture, x.floor() as isize + 1, y as isize, ROWS);
+        (1.0 - fx) * near + fx * far
+    };
+    ((1.0 - fy) * row(y.floor()) + fy * row(y.floor() + 1.0)) / energy
+}
+
+fn holds(picture: &Picture, [x, y]: Vector) -> bool {
+    let largest = |side: usize| side as f64 / REPEATS as f64;
+    x.abs() <= largest(picture.width) && y.abs() <= largest(picture.height)
+}
+
 /// The correlations of every `rows`th row around the maximum that few blocks reach from a whole lag, and its place.
 fn climb(
     picture: &Picture,
     [mut x, mut y]: Vector,
     rows: usize,
 ) -> Option<(Neighbourhood, Vector)> {
-    let largest = |side: usize| side as f64 / REPEATS as f64;
-    if x.abs() > largest(picture.width) || y.abs() > largest(picture.height) {
+    if !holds(picture, [x, y]) {
         return None;
     }
     for _ in 0..BLOCKS {

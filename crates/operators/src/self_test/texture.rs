@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use clinspect_core::{ClError, layout::FrameLayout, mask::packed_stride, texture::CHANNELS};
+use clinspect_core::{
+    ClError, lattice::Lattice, layout::FrameLayout, mask::packed_stride, texture::CHANNELS,
+};
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::texture as definition;
 
@@ -11,17 +13,34 @@ use crate::{Contrast, Inspection, Subject, Texture, TextureSettings, depth::effe
 
 /// The test frame is at least this long along each axis: two tiles.
 const LEAST: usize = 64;
-/// Pitches of the test frame, px.
-const PITCHES: [f64; 2] = [7.3, 5.0];
+/// Vectors of the test frame, px: along rows and columns, and turned.
+const PARALLEL: [[f64; 2]; 2] = [[7.3, 0.0], [0.0, 5.0]];
+const TURNED: [[f64; 2]; 2] = [[6.9, 2.4], [-1.6, 4.7]];
 /// Thresholds at which each channel marks something in noise.
 const THRESHOLDS: [f64; CHANNELS] = [2.5, 1.2, 1.1, 1.05, 1.5, 1.0];
 
 impl Trial {
-    /// Tests the texture comparison with these settings for frames of `layout`.
+    /// Tests the texture comparison with these settings for frames of `layout`: along rows and columns, and along vectors of
+    /// any angle if these are or may come in use.
     ///
     /// # Errors
     /// [`ClError::Unavailable`] for a wrong result; the failing call.
     pub fn texture(&self, layout: &FrameLayout, settings: &TextureSettings) -> Result<(), ClError> {
+        if settings.turned().is_none() {
+            self.texture_along(layout, settings, PARALLEL)?;
+        }
+        if settings.turned().is_some() || settings.may_turn {
+            self.texture_along(layout, settings, TURNED)?;
+        }
+        Ok(())
+    }
+
+    fn texture_along(
+        &self,
+        layout: &FrameLayout,
+        settings: &TextureSettings,
+        vectors: [[f64; 2]; 2],
+    ) -> Result<(), ClError> {
         let size = reduced(layout, [LEAST; 2]);
         if size.iter().any(|&length| length < LEAST) {
             // Such a frame holds no texture of these pitches.
@@ -29,7 +48,8 @@ impl Trial {
         }
         let depth = effective_depth(settings.bit_depth, layout.sample)?;
         let tried = TextureSettings {
-            pitches: PITCHES,
+            lattice: Some(Lattice::new(&vectors)?),
+            may_turn: false,
             thresholds: THRESHOLDS.to_vec(),
             contrast: Contrast::Off,
             rois: Vec::new(),
@@ -38,8 +58,12 @@ impl Trial {
             ..settings.clone()
         };
         let variant = Texture::variant_of(&self.context, &tried, layout)?;
+        let form = match tried.turned() {
+            Some(_) => " along vectors",
+            None => "",
+        };
         let subject = format!(
-            "the texture comparison ({variant:?}; images {})",
+            "the texture comparison ({variant:?}{form}; images {})",
             tried.image
         );
         let make = |context: &Arc<ClContext>, small: &FrameLayout| {
@@ -50,6 +74,7 @@ impl Trial {
             Ok(Test {
                 context: context.clone(),
                 operator: Texture::new(context, small, &settings)?,
+                vectors,
                 depth,
             })
         };
@@ -60,6 +85,7 @@ impl Trial {
 struct Test {
     context: Arc<ClContext>,
     operator: Texture,
+    vectors: [[f64; 2]; 2],
     depth: u32,
 }
 
@@ -77,7 +103,7 @@ impl Known for Test {
 
     fn answer(&self, picture: &Picture) -> definition::Outcome {
         let settings = definition::Settings {
-            pitch: PITCHES.map(|pitch| (16.0 * pitch).round() as i64),
+            vectors: (self.vectors).map(|v| v.map(|c| (16.0 * c).round() as i64)),
             thresholds: THRESHOLDS.map(|threshold| (256.0 * threshold).round() as i64),
             depth: self.depth,
             above: self.operator.is_above(),

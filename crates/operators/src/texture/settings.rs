@@ -7,11 +7,12 @@ use gst::glib;
 use clinspect_core::{
     ClError,
     ignored::Ignored,
+    lattice::{Lattice, VectorComparison},
     layout::FrameLayout,
     region::{Rect, union_of},
     texture::{
         BORDER, CHANNEL_NAMES, CHANNELS, FLATNESS_NAME, LIMITS, MAX_THRESHOLD, Neighbourhood,
-        Repeat, threshold_q8,
+        Repeat, Repeats, threshold_q8,
     },
     variant::TextureVariant,
     window::{Reach, Window},
@@ -53,6 +54,10 @@ impl NoiseFrom {
 pub struct TextureSettings {
     /// Pitches along x and y, px; 0 for unknown: nothing is judged.
     pub pitches: [f64; 2],
+    /// The vectors after which the texture repeats, instead of the pitches.
+    pub lattice: Option<Lattice>,
+    /// Vectors of any angle may follow: their kernels are compiled at the start.
+    pub may_turn: bool,
     /// Thresholds of the channels in units of the local noise, and the largest flatness of a tile, which [`Contrast`]
     /// needs only while it is learned; empty if they are not learned: nothing is judged.
     pub thresholds: Vec<f64>,
@@ -84,6 +89,15 @@ impl TextureSettings {
     /// [`ClError::Refused`] for settings that no frame can be compared with.
     pub fn check(&self) -> Result<(), ClError> {
         self.thresholds_q8()?;
+        for [x, y] in self.lattice.iter().flat_map(Lattice::both) {
+            if x.abs().max(y.abs()) < Repeat::MIN_PITCH_PX {
+                return Err(ClError::Refused(format!(
+                    "the vector ({x}, {y}) of lattice is shorter than {} pixels along both axes; set the distance after \
+                     which the texture repeats, in pixels",
+                    Repeat::MIN_PITCH_PX
+                )));
+            }
+        }
         for (name, &pitch) in PITCHES.iter().zip(&self.pitches) {
             if pitch != 0.0 && Repeat::new(pitch, true, usize::MAX).is_none() {
                 return Err(ClError::Refused(format!(
@@ -126,36 +140,78 @@ impl TextureSettings {
         }
     }
 
-    /// The repeats along x and y; `None` while a pitch is unknown.
+    /// The lattice, if its vectors do not lie along the rows, then along the columns.
+    pub fn turned(&self) -> Option<Lattice> {
+        let is_parallel = |lattice: &Lattice| matches!(lattice.both(), [[_, 0.0], [0.0, _]]);
+        self.lattice.filter(|lattice| !is_parallel(lattice))
+    }
+
+    /// The pitches along x and y, or the lengths of the vectors, px; 0 for unknown.
+    pub(super) fn lengths(&self) -> [f64; 2] {
+        match self.lattice {
+            Some(lattice) if self.turned().is_some() => lattice.lengths(),
+            Some(lattice) => {
+                let [[x, _], [_, y]] = lattice.both();
+                [x.abs(), y.abs()]
+            }
+            None => self.pitches,
+        }
+    }
+
+    /// Width and height of the box around a cell of the pattern, px; 0 along an axis without a pitch.
+    pub(super) fn cell_box(&self) -> [f64; 2] {
+        self.lattice.map_or(self.pitches, |l| l.cell_box())
+    }
+
+    /// The comparisons with the next repeats: along each vector, or along the axes whose pitch is known.
+    pub(super) fn comparisons(&self) -> Vec<VectorComparison> {
+        let [x, y] = self.pitches;
+        let of_pitches = [[x, 0.0], [0.0, y]];
+        let lattice = self.lattice;
+        let vectors = lattice.as_ref().map_or(&of_pitches[..], Lattice::vectors);
+        let along = vectors.iter().enumerate();
+        along
+            .filter_map(|(number, &v)| VectorComparison::new(number, v, 1))
+            .collect()
+    }
+
+    /// The repeats; `None` while a pitch is unknown.
     ///
     /// # Errors
-    /// [`ClError::Refused`] for a pitch that the frames do not hold.
+    /// [`ClError::Refused`] for a pitch or a vector that the frames do not hold.
     pub(super) fn repeats(
         &self,
         width: usize,
         frame_height: usize,
-    ) -> Result<Option<[Repeat; 2]>, ClError> {
+    ) -> Result<Option<Repeats>, ClError> {
         self.check()?;
-        if self.pitches.contains(&0.0) {
-            return Ok(None);
-        }
+        let vectors = match self.lattice {
+            Some(lattice) => lattice.both(),
+            None if self.pitches.contains(&0.0) => return Ok(None),
+            None => [[self.pitches[0], 0.0], [0.0, self.pitches[1]]],
+        };
         let height = if self.line_scan {
             usize::MAX
         } else {
             frame_height
         };
-        let mut repeats = Vec::new();
-        for (axis, length) in [width, height].into_iter().enumerate() {
-            let pitch = self.pitches[axis];
-            let repeat = Repeat::new(pitch, axis == 0, length).ok_or_else(|| {
-                ClError::Refused(format!(
-                    "{}={pitch} does not fit frames of {}x{}, which must have more than two pitches; use larger frames",
-                    PITCHES[axis], width, frame_height
-                ))
-            })?;
-            repeats.push(repeat);
-        }
-        Ok(<[Repeat; 2]>::try_from(repeats).ok())
+        let refused = |number: usize| {
+            let [x, y] = vectors[number];
+            let size = format!("{width}x{frame_height}");
+            ClError::Refused(match self.lattice {
+                Some(_) => format!(
+                    "the vector ({x}, {y}) of lattice does not fit frames of {size}, which must be longer than two of it \
+                     along each axis; use larger frames, or set shorter vectors"
+                ),
+                None => format!(
+                    "{}={} does not fit frames of {size}, which must have more than two pitches; use larger frames",
+                    PITCHES[number], self.pitches[number]
+                ),
+            })
+        };
+        Repeats::new(vectors, [width, height])
+            .map(Some)
+            .map_err(refused)
     }
 
     /// The processed pixels that are judged if none is ignored, as rectangles without common pixels. Row 0 is the
@@ -217,9 +273,9 @@ impl TextureSettings {
 
     /// Rows of a web that a strip needs besides its own. `tile`: height of a row of the tiles in which the texture is
     /// looked for, 0 without a search.
-    pub(super) fn reach(&self, repeats: Option<&[Repeat; 2]>, tile: usize) -> Reach {
+    pub(super) fn reach(&self, repeats: Option<&Repeats>, tile: usize) -> Reach {
         let reach = match repeats {
-            Some([_, along_y]) => self.noise_from.neighbourhood().reach(along_y),
+            Some(repeats) => self.noise_from.neighbourhood().reach(repeats),
             None => Reach {
                 both: 1,
                 ..Reach::default()

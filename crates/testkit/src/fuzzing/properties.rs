@@ -439,7 +439,7 @@ fn assert_defaults(line: &str, frame: &Frame, output: &gst::Buffer, about: &str)
         let expected = texture::compare(
             frame.component(0),
             &texture::Settings {
-                pitch: [4 * 16; 2],
+                vectors: [[4 * 16, 0], [0, 4 * 16]],
                 thresholds: TEXTURE_THRESHOLDS.map(|threshold| (256.0 * threshold) as i64),
                 depth: 8 * frame.kind().size() as u32,
                 above: false,
