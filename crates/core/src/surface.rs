@@ -17,6 +17,8 @@ pub const PROTOTYPES: usize = 128;
 pub const CELL: usize = 4;
 /// Pixels at each border that are not judged.
 pub const BORDER: usize = 8;
+/// Cells at each border that are not judged.
+pub const BORDER_CELLS: usize = BORDER / CELL;
 /// Number of directions of lines.
 pub const DIRECTIONS: usize = 8;
 /// Steps along x and y from one box of a line to the next, by direction, px.
@@ -32,6 +34,8 @@ pub const STEPS: [[i32; 2]; DIRECTIONS] = [
 ];
 /// Number of channels: novelty, dark lines and bright lines.
 pub const CHANNELS: usize = 1 + 2 * DIRECTIONS;
+/// Bits of a channel's number beside its excess.
+pub const CHANNEL_BITS: u32 = 5;
 /// Number of the channel of dark lines in the first direction.
 pub const FIRST_DARK: usize = 1;
 /// Number of the channel of bright lines in the first direction.

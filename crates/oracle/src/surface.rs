@@ -248,8 +248,8 @@ fn distance(features: &[i64; FEATURES], model: &Model) -> i64 {
     let mut z = [0; DIMENSIONS];
     for (j, z) in z.iter_mut().enumerate() {
         let mut sum = 128;
-        for i in 0..FEATURES {
-            sum += model.weights[i][j] * (features[i] - model.mean[i]).clamp(-4095, 4095);
+        for (i, feature) in features.iter().enumerate() {
+            sum += model.weights[i][j] * (feature - model.mean[i]).clamp(-4095, 4095);
         }
         *z = (sum >> 8).clamp(-1023, 1023);
     }
