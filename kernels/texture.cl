@@ -1,4 +1,4 @@
-/* Appended to mask_bits.cl. The texture comparison: what its kernels for a CPU and for a GPU share.
+/* Appended to tiles.cl and mask_bits.cl. The texture comparison: what its kernels for a CPU and for a GPU share.
  * docs/semantics.md, "Textures", defines it.
  *
  * Five steps follow each other; each has a kernel in texture_rows.cl (CPU) and in texture_items.cl (GPU). Along vectors of any
@@ -101,17 +101,6 @@ static lattice_taps_t lattice_taps(int at, int distance, int n)
 
 static int interpolate(int near, int far, int fraction) { return ((16 - fraction) * near + fraction * far + 8) >> 4; }
 
-/* A sample in 1/16 grey level of 8 bits. */
-static int level_of(uint sample, int depth)
-{
-#if SAMPLE_BYTES == 1
-    return (int)sample << 4;
-#else
-    const int value = (int)min(sample, (1u << depth) - 1u);
-    return depth < 12 ? value << (12 - depth) : value >> (depth - 12);
-#endif
-}
-
 /* (sum * scale + half) >> shift */
 static int scaled(uint sum, uint scale, int shift)
 {
@@ -121,12 +110,6 @@ static int scaled(uint sum, uint scale, int shift)
 /* Scale of the mean over 65x65. */
 #define WIDE_SCALE 3971u
 #define WIDE_SHIFT 24
-
-/* The tile of a row or column: a partial last tile belongs to the one before. `count`: number of tiles. */
-static int tile_of(int at, int count) { return min(at / TILE, count - 1); }
-
-/* Pixels of tile `tile` along an axis of n pixels. */
-static int tile_side(int tile, int count, int n) { return tile < count - 1 ? TILE : n - tile * TILE; }
 
 /* The row of tiles of the plane that holds a row. */
 static int tile_row_of(int row, int4 tiles)
@@ -139,13 +122,6 @@ static uint limit_of(uint threshold, int pixels, uint noise)
 {
     const ulong limit = ((ulong)threshold * (uint)pixels * noise + 2048) >> 12;
     return (uint)min(limit, (ulong)0x7fffffff);
-}
-
-/* How much a sum exceeds its limit, in 1/256. */
-static int excess_of(uint sum, uint limit)
-{
-    const uint least = max(limit, 1u);
-    return (int)min((256 * (ulong)sum + least / 2) / least, (ulong)(1 << 20));
 }
 
 /* The strongest channel of a marked pixel: see semantics. */

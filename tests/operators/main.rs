@@ -11,6 +11,7 @@
 )]
 
 use clinspect_testkit::{content, device, encoded, frames, oracle};
+mod channels;
 mod colour;
 mod defect_levels;
 mod defects;
@@ -33,6 +34,8 @@ mod reference_job;
 mod scales_tiles;
 mod self_test;
 mod small;
+mod surface;
+mod surface_job;
 mod texture;
 mod texture_lattice;
 mod unpack;

@@ -3,7 +3,9 @@
 
 use std::cell::{Cell, RefCell};
 
-use clinspect_core::{reference::check_size, scales::MAX_SCALES, variant::GaussianVariant};
+use clinspect_core::{
+    reference::check_size, scales::MAX_SCALES, surface::ChannelsInUse, variant::GaussianVariant,
+};
 use clinspect_opencl::frame::{FLAT_FORMATS, FORMATS, LUMA_FORMATS};
 use clinspect_operators::{Borders, Compare, NormalizeBy, Polarity};
 use gst_video::VideoFormat as Format;
@@ -19,7 +21,7 @@ use crate::{
     frames::{Arrangement, Frame, Owner, Split, Stride},
     gaussian, histogram_job,
     pitch_threshold_job::{self, Job},
-    reference_job,
+    reference_job, surface_job,
 };
 
 /// Runs `test` on `cases` random values.
@@ -361,6 +363,38 @@ fn comparison_with_a_random_reference_equals_reference() {
                 job.ignored = vec![vec![2.3, 0.0, right, bottom / 3.0, right / 2.0, bottom]];
             }
             reference_job::check(&device, &input, &job);
+        },
+    );
+}
+
+#[test]
+fn random_surface_equals_reference() {
+    let Some(device) = device::open() else { return };
+    let frames = (
+        prop::sample::select(LUMA_FORMATS.to_vec()),
+        17_usize..140,
+        17_usize..90,
+        arrangements(&[Owner::Ours, Owner::Foreign, Owner::Mixed]),
+        prop::sample::select(Content::ALL.to_vec()),
+    );
+    let limits = [0.0..20.0, 0.0..3.0];
+    run(
+        60,
+        (frames, limits, 0_u32..7, prop::option::of(fractions())),
+        |((format, width, height, arrangement, content), limits, unused, at)| {
+            let size = [width, height];
+            let input = Frame::showing(format, size, arrangement, content, 0);
+            let job = surface_job::Job {
+                channels: ChannelsInUse {
+                    novelty: unused & 1 == 0,
+                    dark_lines: unused & 2 == 0,
+                    bright_lines: unused & 4 == 0,
+                },
+                limits,
+                rois: at.iter().map(|&at| region(size, at)).collect(),
+                ..surface_job::JOB
+            };
+            surface_job::check(&device, &input, &job);
         },
     );
 }

@@ -1,14 +1,14 @@
 //! The self-test passes on a healthy device, whatever the settings, formats and sizes are.
 
 use clinspect_core::{
-    lattice::Lattice, region::Rect, scales::SCALE_FACTORS, texture::CHANNELS,
-    variant::TextureVariant,
+    lattice::Lattice, region::Rect, scales::SCALE_FACTORS, surface::ChannelsInUse,
+    texture::CHANNELS, variant::TextureVariant,
 };
 use clinspect_opencl::frame::{COLOUR_FORMATS, FLAT_FORMATS, FORMATS, LUMA_FORMATS, layout_of};
 use clinspect_operators::{
     Align, Arithmetic, Borders, Compare, Contrast, FlatFieldMode, FlatFieldSettings, Gaussian,
     GaussianSettings, Histogram, HistogramSettings, NoiseFrom, NormalizeBy, PitchThresholdSettings,
-    Polarity, ReferenceSettings, SelfTest, Strategy, TextureSettings, Trial,
+    Polarity, ReferenceSettings, SelfTest, Strategy, SurfaceSettings, TextureSettings, Trial,
 };
 use gst_video::{VideoFormat as Format, VideoInfo};
 
@@ -243,6 +243,30 @@ fn textures_pass() {
             variant: Some([TextureVariant::Rows, TextureVariant::Items][i / 2 % 2]),
         };
         let tested = trial.texture(&layout, &settings);
+        assert_eq!(tested, Ok(()), "{info:?} {settings:?}");
+    }
+}
+
+#[test]
+fn surfaces_pass() {
+    let Some(device) = device::open() else { return };
+    for (i, info) in infos(&LUMA_FORMATS).enumerate() {
+        let trial = Trial::new(&device, &info, SelfTest::Always);
+        let layout = layout_of(&info).expect("a layout");
+        let settings = SurfaceSettings {
+            // What is not learned yet does not matter.
+            learned: None,
+            channels: ChannelsInUse {
+                novelty: i % 3 < 2,
+                dark_lines: i % 3 > 0,
+                bright_lines: i % 3 == 2,
+            },
+            rois: Vec::new(),
+            ignored: None,
+            bit_depth: [0, layout.sample.bits()][i % 2],
+            image: false,
+        };
+        let tested = trial.surface(&layout, &settings);
         assert_eq!(tested, Ok(()), "{info:?} {settings:?}");
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     frames::{ARRANGEMENTS, Arrangement, Frame, PADDED, PLAIN},
     gaussian, histogram_job,
     pitch_threshold_job::{self, Job, classic},
-    texture,
+    surface_job, texture,
 };
 
 const SIZES: [[usize; 2]; 6] = [[1, 1], [2, 2], [15, 1], [1, 15], [17, 5], [33, 3]];
@@ -259,5 +259,17 @@ fn small_texture_equals_reference() {
         (Format::Gray16Be, [19, 10], TIGHT),
     ] {
         texture::check_small(&device, format, size, arrangement);
+    }
+}
+
+#[test]
+fn small_surface_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for (format, size, arrangement) in [
+        (Format::Gray8, [17, 17], TIGHT),
+        (Format::Gray8, [41, 35], PADDED),
+        (Format::Gray16Be, [22, 20], TIGHT),
+    ] {
+        surface_job::check_small(&device, format, size, arrangement);
     }
 }

@@ -12,7 +12,7 @@ use clinspect_core::{
     variant::TextureVariant,
     window::Window,
 };
-use clinspect_opencl::{ClContext, Meter, buffer_of, frame::layout_of};
+use clinspect_opencl::{ClContext, Meter, frame::layout_of};
 use clinspect_operators::{
     Contrast, Inspection, MaskTarget, NoiseFrom, Subject, Texture, TextureSettings,
 };
@@ -20,13 +20,11 @@ use gst_video::VideoFormat as Format;
 
 use crate::{
     SIZES,
+    channels::{Channels, Packed, assert_mask, check_list},
     content::{Content, random},
     defects::{ALL, NEAR},
     device,
-    frames::{
-        ARRANGEMENTS, Arrangement, Frame, OUTPUT_POISON, PADDED, PLAIN, assert_same, our_memory,
-        read,
-    },
+    frames::{ARRANGEMENTS, Arrangement, Frame, OUTPUT_POISON, PADDED, PLAIN, assert_same, read},
     oracle::{SampleKind, ignore, put, texture as oracle},
 };
 
@@ -120,67 +118,6 @@ impl Job {
     }
 }
 
-/// Packed rows of a mask between poisoned bytes.
-struct Packed {
-    memory: gst::Memory,
-    len: usize,
-}
-
-impl Packed {
-    const BEFORE: usize = 5;
-
-    fn new(device: &Arc<ClContext>, [width, rows]: [usize; 2]) -> Self {
-        let len = width.div_ceil(8) * rows;
-        let bytes = vec![OUTPUT_POISON; Self::BEFORE + len + 9];
-        let memory = our_memory(device, &Meter::new(false), &bytes, 3);
-        Self { memory, len }
-    }
-
-    fn target(&self) -> MaskTarget<'_> {
-        MaskTarget::Packed {
-            buffer: buffer_of(&self.memory).expect("memory of ours"),
-            offset: self.memory.offset() + Self::BEFORE,
-        }
-    }
-
-    /// By pixel: whether it is marked.
-    fn read(&self, width: usize) -> Vec<bool> {
-        let bytes = self.memory.map_readable().expect("a reading map").to_vec();
-        let (before, rest) = bytes.split_at(Self::BEFORE);
-        let (mask, after) = rest.split_at(self.len);
-        let is_untouched = |bytes: &[u8]| bytes.iter().all(|&byte| byte == OUTPUT_POISON);
-        assert!(
-            is_untouched(before) && is_untouched(after),
-            "bytes around the mask are written"
-        );
-        mask.chunks(width.div_ceil(8))
-            .flat_map(|row| {
-                let past = row
-                    .last()
-                    .map_or(0, |&last| last & (0xff_u16 >> ((width + 7) % 8 + 1)) as u8);
-                assert_eq!(past, 0, "bits behind the last pixel are set");
-                (0..width).map(|x| row[x / 8] & 0x80 >> (x % 8) != 0)
-            })
-            .collect()
-    }
-}
-
-#[track_caller]
-fn assert_mask(found: &[bool], wanted: &[bool], width: usize, about: &dyn Fn() -> String) {
-    if let Some(at) = (0..wanted.len()).find(|&at| found[at] != wanted[at]) {
-        let differ = (0..wanted.len())
-            .filter(|&at| found[at] != wanted[at])
-            .count();
-        panic!(
-            "{}: pixel ({}, {}) is marked: {}, and {differ} pixels differ",
-            about(),
-            at % width,
-            at / width,
-            found[at]
-        );
-    }
-}
-
 /// Compares masks, counts, lists and peaks with the reference.
 #[track_caller]
 pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
@@ -244,13 +181,12 @@ pub fn check_marks(device: &Arc<ClContext>, input: &Frame, job: &Job, operator: 
         assert_eq!((marked.pixels, marked.missing), (count, 0), "{}", about());
         assert_eq!(operator.basis().judged.any, judged, "{}", about());
         let listed = operator.list(subject, packed.target(), &mut Finder::default(), limits);
-        check_list(
-            &listed.expect("a list").defects,
-            &wanted,
-            job,
-            width,
-            &about,
-        );
+        let channels = Channels {
+            bits: 3,
+            limit: &|channel| job.thresholds[channel],
+        };
+        let defects = &listed.expect("a list").defects;
+        check_list(defects, &wanted.strongest, &channels, width, &about);
         let peaks = operator
             .peaks(&meter)
             .expect("peaks")
@@ -280,57 +216,6 @@ pub fn check_marks(device: &Arc<ClContext>, input: &Frame, job: &Job, operator: 
     assert_same(&read(&buffer), &grey, || {
         format!("grey mask of {}", about())
     });
-}
-
-/// Compares each defect's strongest channel and mean with the pixels in its box. Boxes of defects do not overlap with
-/// pixels of others, unless defects are near each other.
-#[track_caller]
-fn check_list(
-    defects: &[clinspect_core::components::MeasuredDefect],
-    wanted: &oracle::Outcome,
-    job: &Job,
-    width: usize,
-    about: &dyn Fn() -> String,
-) {
-    let area: u64 = defects.iter().map(|defect| u64::from(defect.area)).sum();
-    let marked = wanted.mask.iter().filter(|&&set| set).count() as u64;
-    assert_eq!(area, marked, "{}", about());
-    let difference = |packed: i64| {
-        let threshold = job.thresholds[(packed.abs() & 7) as usize];
-        packed.signum() as f64 * (packed.abs() >> 3) as f64 / 256.0 * threshold
-    };
-    for defect in defects {
-        let rows = defect.y as usize..defect.y as usize + defect.height as usize;
-        let columns = defect.x as usize..defect.x as usize + defect.width as usize;
-        let pixels = rows.flat_map(|y| columns.clone().map(move |x| y * width + x));
-        let values: Vec<i64> = (pixels.map(|at| wanted.strongest[at]))
-            .filter(|&packed| packed != 0)
-            .collect();
-        if values.len() as u32 != defect.area {
-            continue;
-        }
-        let most = values.iter().map(|v| v.abs()).max().expect("a pixel");
-        let first = values
-            .iter()
-            .find(|v| v.abs() == most)
-            .expect("the largest");
-        assert_eq!(defect.level, (most & 7) as u8, "{}", about());
-        assert_eq!(defect.peak_difference, difference(*first), "{}", about());
-        let mean = values.iter().map(|&v| difference(v)).sum::<f64>() / values.len() as f64;
-        assert!(
-            (defect.mean_difference - mean).abs() < 1e-2,
-            "{}: {} {mean}",
-            about(),
-            defect.mean_difference
-        );
-        let signs = [1, -1].map(|sign| values.iter().all(|v| v.signum() == sign));
-        assert_eq!(
-            defect.polarity,
-            i32::from(signs[0]) - i32::from(signs[1]),
-            "{}",
-            about()
-        );
-    }
 }
 
 /// Cloth: a pattern with a pitch, noise, and some defects.

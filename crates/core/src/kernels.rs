@@ -129,12 +129,26 @@ constants! {
         MADE_ROWS: usize = 4;
         &MOST_SET_ROWS = [crate::scales::MOST_SET_ROWS];
     }
+    surface {
+        &CELL = [crate::surface::CELL];
+        &DIMENSIONS = [crate::surface::DIMENSIONS];
+        &PROTOTYPES = [crate::surface::PROTOTYPES];
+        &FARTHEST = [crate::surface::FARTHEST];
+    }
+    surface_marks {
+        &NOVELTY_UNIT = [crate::surface::NOVELTY_UNIT];
+        &CHANNELS = [crate::surface::CHANNELS];
+        &CHANNEL_BITS = [crate::surface::CHANNEL_BITS];
+        &FIRST_DARK = [crate::surface::FIRST_DARK];
+        &FIRST_BRIGHT = [crate::surface::FIRST_BRIGHT];
+        &BORDER_CELLS = [crate::surface::BORDER_CELLS];
+    }
     texture {
         /// Samples before the first and behind the last pixel of a row that the mirrored row continues in.
         PAD: usize = 32;
         &CHANNELS = [crate::texture::CHANNELS];
         &FIRST_OF_MEAN = [crate::texture::FIRST_OF_MEAN];
-        &TILE = [crate::texture::TILE];
+        &CHANNEL_BITS = [crate::texture::CHANNEL_BITS];
         &WINDOWS = [
             crate::texture::WINDOW_PIXELS[0],
             crate::texture::WINDOW_PIXELS[1],
@@ -161,6 +175,9 @@ constants! {
     texture_rows {
         /// Rows of working memory per work-item.
         SCRATCH_ROWS: usize = 6;
+    }
+    tiles {
+        &TILE = [crate::texture::TILE];
     }
     unpack {
         /// Samples that are unpacked together.

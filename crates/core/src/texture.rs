@@ -33,6 +33,8 @@ pub const FLATNESS_NAME: &str = "flatness";
 pub const FLATNESS: f64 = 255.0;
 /// Pixels of the channels' windows.
 pub const WINDOW_PIXELS: [u32; CHANNELS] = [1, 16, 81, 1089, 1, 100];
+/// Bits of a channel's number beside its excess.
+pub const CHANNEL_BITS: u32 = 3;
 /// The channels from this one on are of the mean over one repeat, the others of the residual.
 pub const FIRST_OF_MEAN: usize = 4;
 /// Side of a tile of the local noise, px.

@@ -176,15 +176,19 @@ programs! {
     Reference: WithBuiltins [
         "common.cl" "mask_bits.cl" "mask_expand.cl" "reference_warp.cl" "reference_marks.cl" "reference.cl"
     ]
+    /// The comparison of a surface with good frames on any device.
+    Surface: WithBuiltins [
+        "common.cl" "mask_ignore.cl" "mask_expand.cl" "tiles.cl" "strongest.cl" "surface.cl" "surface_marks.cl"
+    ]
     /// The texture comparison for a CPU.
     TextureRows: WithBuiltins [
-        "common.cl" "mask_bits.cl" "mask_ignore.cl" "mask_expand.cl" "texture.cl" "texture_measure.cl"
-        "texture_rows.cl"
+        "common.cl" "mask_bits.cl" "mask_ignore.cl" "mask_expand.cl" "tiles.cl" "strongest.cl" "texture.cl"
+        "texture_measure.cl" "texture_rows.cl"
     ]
     /// The texture comparison for a GPU.
     TextureItems: AnyDevice [
-        "common.cl" "mask_bits.cl" "mask_ignore.cl" "mask_expand.cl" "texture.cl" "texture_measure.cl"
-        "texture_items.cl"
+        "common.cl" "mask_bits.cl" "mask_ignore.cl" "mask_expand.cl" "tiles.cl" "strongest.cl" "texture.cl"
+        "texture_measure.cl" "texture_items.cl"
     ]
     /// The steps of the texture comparison along vectors of any angle.
     TextureVectors: WithBuiltins ["common.cl" "texture.cl" "texture_vectors.cl"]

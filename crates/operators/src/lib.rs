@@ -16,6 +16,7 @@ mod reference;
 mod regions;
 mod self_test;
 mod source;
+mod surface;
 mod texture;
 mod unpack;
 
@@ -36,6 +37,7 @@ pub use reference::{
     ReferenceSettings, Training, check_opening, learns_factor,
 };
 pub use self_test::{SelfTest, Trial};
+pub use surface::{LearnedSurface, Surface, SurfaceSettings, read_surface, write_surface};
 pub use texture::{NoiseFrom, Texture, TextureSettings};
 pub use unpack::Unpack;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    components::{Finder, Limits, Run, RunDifference},
+    components::{Finder, Limits, MeasuredDefect, Run, RunDifference},
     mask::packed_stride,
 };
 use clinspect_opencl::{
@@ -41,6 +41,21 @@ pub(crate) enum Ahead {
 const MOST_AHEAD: usize = 1024;
 /// Fewest runs for which there is room.
 const LEAST_AHEAD: usize = 64;
+
+/// Completes a defect whose pixels are marked by channels: `run_differences` of `kernels/strongest.cl` packs the channel and
+/// its excess into the peak, in which the finder counts units of 1/512. `limit`: of a channel, in its unit.
+pub(crate) fn unpack_channel(
+    defect: &mut MeasuredDefect,
+    channel_bits: u32,
+    limit: impl Fn(usize) -> Option<f64>,
+) {
+    let packed = (512.0 * defect.peak_difference) as i64;
+    let size = packed.unsigned_abs();
+    let channel = (size & ((1 << channel_bits) - 1)) as usize;
+    let excess = (size >> channel_bits) as f64 / 256.0;
+    defect.level = channel as u8;
+    defect.peak_difference = excess * limit(channel).unwrap_or(0.0) * packed.signum() as f64;
+}
 
 /// Finds the defects of a mask.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use clinspect_core::{
     ClError,
     ignored::{Bitmap, Ignored},
     kernels::mask_ignore::IGNORE_BLOCK,
-    region::{Rect, area},
+    region::{Rect, area, union_of},
     window::Window,
 };
 use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Memory, NdRange, Program, Submission};
@@ -176,6 +176,89 @@ impl Ignore {
         ];
         let range = NdRange::groups(items.div_ceil(self.group), self.group);
         submission.run(&mut self.kernel, KERNEL, &args, &range)
+    }
+}
+
+/// The processed pixels of regions, or of the whole plane without any, that are at least `border` away from each edge of the
+/// frame or web, as rectangles without common pixels. Row 0 is the plane's; a region's row 0 is the web's.
+pub(crate) fn inside_border(
+    rois: &[Rect],
+    width: usize,
+    window: &Window,
+    border: usize,
+) -> Vec<Rect> {
+    // Rows of the web's border that the plane holds.
+    let before = (window.web_row as usize).min(border);
+    let top = (border - before).max(window.first);
+    let past = window.span().end;
+    let bottom = if window.ends {
+        past.min(window.height.saturating_sub(border))
+    } else {
+        past
+    };
+    if width <= 2 * border || bottom <= top {
+        return Vec::new();
+    }
+    let inner = Rect::new(border, top, width - 2 * border, bottom - top);
+    if rois.is_empty() {
+        return vec![inner];
+    }
+    let row = |y: usize| y.saturating_sub(window.web_row as usize).min(window.height);
+    let rois: Vec<Rect> = (rois.iter())
+        .map(|roi| Rect {
+            y0: row(roi.y0),
+            y1: row(roi.y1),
+            ..*roi
+        })
+        .collect();
+    union_of(&[inner], &rois)
+}
+
+/// Refuses regions and ignored pixels that leave no pixel of a frame at least `border` away from its edges. A web has no
+/// last row.
+///
+/// # Errors
+/// [`ClError::Refused`] with what to change.
+pub(crate) fn check_inside(
+    rois: &[Rect],
+    ignored: Option<&Ignored>,
+    [width, height]: [usize; 2],
+    is_web: bool,
+    border: usize,
+) -> Result<(), ClError> {
+    let window = Window::frame(if is_web { 1 << 32 } else { height });
+    let judged = inside_border(rois, width, &window, border);
+    if judged.is_empty() {
+        return Err(ClError::Refused(format!(
+            "no pixel of the {width}x{height} frame can be judged, because {border} pixels at each border are not; use \
+             larger frames, or set rois to regions inside"
+        )));
+    }
+    if let Some(ignored) = ignored.filter(|_| !is_web)
+        && ignored.rows(0, height).count_judged(&judged) == 0
+    {
+        return Err(ClError::Refused(format!(
+            "no pixel of the {width}x{height} frame can be judged, because mask and regions of ignore cover all; leave \
+             pixels to judge"
+        )));
+    }
+    Ok(())
+}
+
+/// A region without pixels.
+const NOWHERE: [Rect; 1] = [Rect {
+    x0: 0,
+    y0: 0,
+    x1: 0,
+    y1: 0,
+}];
+
+/// The regions; one without pixels if there are none, because memory is never empty.
+pub(crate) fn or_nowhere(regions: &[Rect]) -> &[Rect] {
+    if regions.is_empty() {
+        &NOWHERE
+    } else {
+        regions
     }
 }
 

@@ -10,6 +10,7 @@ mod histogram;
 mod picture;
 mod pitch_threshold;
 mod reference;
+mod surface;
 mod texture;
 mod unpack;
 
@@ -347,6 +348,34 @@ fn first_wrong_pixel(width: usize, got: &[u8], wanted: &[u8]) -> Option<Wrong> {
         got: of(got),
         wanted: of(wanted),
     })
+}
+
+/// What differs of a mask, or of the number of its marked pixels; `wanted` tells by pixel whether it is marked.
+fn wrong_mask(
+    width: usize,
+    mask: &Mask,
+    wanted: &[bool],
+    marked: u64,
+) -> Result<Option<Wrong>, ClError> {
+    let mut bytes = Vec::new();
+    for row in wanted.chunks(width) {
+        let byte = |eight: &[bool]| {
+            let bits = eight.iter().enumerate();
+            bits.fold(0_u8, |byte, (i, &is_marked)| {
+                byte | u8::from(is_marked) << (7 - i)
+            })
+        };
+        bytes.extend(row.chunks(8).map(byte));
+    }
+    let count = wanted.iter().filter(|&&is_marked| is_marked).count() as u64;
+    let wrong = first_wrong_pixel(width, &mask.bytes()?, &bytes);
+    Ok(wrong.or_else(|| {
+        (marked != count).then(|| Wrong {
+            place: "the number of marked pixels".into(),
+            got: marked,
+            wanted: count,
+        })
+    }))
 }
 
 /// A packed mask that an operator writes.

@@ -18,8 +18,9 @@ use clinspect_core::{
     region::Rect,
     sight::Sight,
     texture::{
-        BORDER, CHANNEL_NAMES, CHANNELS, FIRST_OF_MEAN, FLATNESS, FLATNESS_NAME, MAX_THRESHOLD,
-        PEAK_BORDER, Part, Repeat, Repeats, Tiles, needed_q8, parts, sight, threshold_q8,
+        BORDER, CHANNEL_BITS, CHANNEL_NAMES, CHANNELS, FIRST_OF_MEAN, FLATNESS, FLATNESS_NAME,
+        MAX_THRESHOLD, PEAK_BORDER, Part, Repeat, Repeats, Tiles, needed_q8, parts, sight,
+        threshold_q8,
     },
     variant::{
         TEXTURE_GROUP, TEXTURE_LINE, TextureVariant, texture_items_fit, texture_line_bytes,
@@ -39,10 +40,10 @@ use crate::{
         Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Repeating,
         Subject, Submitted,
     },
-    lister::{DeviceMask, Lister},
+    lister::{DeviceMask, Lister, unpack_channel},
     marker::{Marker, Marks},
     presence::{ComparedFrame, Presence},
-    regions::{self, Ignore, Rois},
+    regions::{self, Ignore, Rois, or_nowhere},
     sample_options,
     source::{PlaneImages, source_args},
     to_i32, upload,
@@ -146,23 +147,6 @@ pub struct Texture {
 
 /// Twin: `comparison_t` in `kernels/pitch_threshold.cl`, with nothing but zeros: a neighbour at the pixel itself.
 const EVERY_PIXEL: [i32; 7] = [0; 7];
-
-/// A region without pixels.
-const NOWHERE: [Rect; 1] = [Rect {
-    x0: 0,
-    y0: 0,
-    x1: 0,
-    y1: 0,
-}];
-
-/// The regions; one without pixels if there are none, because memory is never empty.
-fn or_nowhere(regions: &[Rect]) -> &[Rect] {
-    if regions.is_empty() {
-        &NOWHERE
-    } else {
-        regions
-    }
-}
 
 /// The repeat along rows, if rows are compared.
 fn along_rows(repeats: Option<&Repeats>) -> Option<&Repeat> {
@@ -363,8 +347,8 @@ impl Texture {
             has_noise: false,
             is_summed: false,
             looked: None,
-            rois: Rois::new(context, &NOWHERE)?,
-            nowhere: Rois::new(context, &NOWHERE)?,
+            rois: Rois::new(context, or_nowhere(&[]))?,
+            nowhere: Rois::new(context, or_nowhere(&[]))?,
             ignore: (settings.ignored.as_ref())
                 .map(|pixels| Ignore::new(context, &program, pixels, layout.height))
                 .transpose()?,
@@ -701,15 +685,15 @@ impl Texture {
         is_missing: bool,
         measure: impl FnOnce(&mut Lister, &Arc<ClContext>, [&[Arg]; 2]) -> Result<(), ClError>,
     ) -> Result<(), ClError> {
-        let [plane_width, plane_height] = self.size_args()?;
+        let [plane_width, _] = self.size_args()?;
         let own = self.own.as_ref().filter(|_| is_missing);
         // Where the texture is present everywhere the mask stands in for the one before.
         let own_mask = own.map_or(mask.0, |own| &**own);
         let args = [
             plane_width,
-            plane_height,
             Arg::I32(to_i32(self.window.first, "a row")?),
             Arg::Mem(&self.pictures.memory),
+            Arg::U64(self.pictures.strongest_start(&self.window)),
             self.pictures.pitch_arg()?,
             Arg::Mem(&self.threshold_memory),
             Arg::Reads(Memory::Buffer(own_mask)),
@@ -959,13 +943,9 @@ impl Submitted for Texture {
     }
 
     fn complete(&self, defect: &mut MeasuredDefect) {
-        // The kernel packs the channel and its excess into the peak, in which the finder counts units of 1/512.
-        let packed = (512.0 * defect.peak_difference) as i64;
-        let channel = (packed.unsigned_abs() & 7) as usize;
-        let excess = (packed.unsigned_abs() >> 3) as f64 / 256.0;
-        let threshold = (self.settings.thresholds.get(channel)).copied();
-        defect.level = channel as u8;
-        defect.peak_difference = excess * threshold.unwrap_or(0.0) * packed.signum() as f64;
+        unpack_channel(defect, CHANNEL_BITS, |channel| {
+            self.settings.thresholds.get(channel).copied()
+        });
     }
 }
 

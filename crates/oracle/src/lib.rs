@@ -20,6 +20,8 @@ mod lattice;
 pub mod pitch_threshold;
 pub mod plane;
 mod scales;
+mod smooth;
+pub mod surface;
 pub mod texture;
 pub mod trained;
 pub mod unpack;

@@ -3,7 +3,10 @@
 //!
 //! Source: docs/semantics.md, "Textures" and "Textures along vectors".
 
-use crate::plane::Samples;
+use crate::{
+    plane::Samples,
+    smooth::{smoothed, tile_of},
+};
 
 /// Number of channels.
 pub const CHANNELS: usize = 6;
@@ -198,34 +201,6 @@ fn window_sums(values: &[i64], width: usize, height: usize, side: usize) -> Vec<
     sums
 }
 
-/// The samples, smoothed, in 1/16 grey level of 8 bits.
-fn smoothed(source: Samples, depth: u32) -> Vec<i64> {
-    let (width, height) = (source.width, source.height);
-    let sample = |x: i64, y: i64| {
-        let x = x.clamp(0, width as i64 - 1) as usize;
-        let y = y.clamp(0, height as i64 - 1) as usize;
-        let value = i64::from(source.get(x, y)).min((1 << depth) - 1);
-        if depth < 12 {
-            value << (12 - depth)
-        } else {
-            value >> (depth - 12)
-        }
-    };
-    let mut smooth = Vec::new();
-    for y in 0..height as i64 {
-        for x in 0..width as i64 {
-            let mut sum = 8;
-            for (dy, wy) in [(-1, 1), (0, 2), (1, 1)] {
-                for (dx, wx) in [(-1, 1), (0, 2), (1, 1)] {
-                    sum += wy * wx * sample(x + dx, y + dy);
-                }
-            }
-            smooth.push(sum >> 4);
-        }
-    }
-    smooth
-}
-
 /// The pixel less the mean of its eight neighbours on the lattice.
 fn residual(f: &Picture, [a, b]: [[i64; 2]; 2]) -> Vec<i64> {
     let v = f.with_neighbours(a).with_neighbours(b);
@@ -244,18 +219,13 @@ fn mean_of_repeat(f: &Picture, [a, b]: [[i64; 2]; 2]) -> Vec<i64> {
         .collect()
 }
 
-/// The tile of a row or column: a partial last tile belongs to the one before.
-fn tile_of(at: usize, n: usize) -> usize {
-    (at / TILE).min((n / TILE).max(1) - 1)
-}
-
 /// Mean magnitude over the tiles around, or above, in 1/16, by pixel.
 fn local_noise(values: &[i64], width: usize, height: usize, above: bool) -> Vec<i64> {
     let tiles = [width, height].map(|n| (n / TILE).max(1));
     let mut sums = vec![(0, 0); tiles[0] * tiles[1]];
     for y in 0..height {
         for x in 0..width {
-            let tile = &mut sums[tile_of(y, height) * tiles[0] + tile_of(x, width)];
+            let tile = &mut sums[tile_of(y, height, TILE) * tiles[0] + tile_of(x, width, TILE)];
             tile.0 += values[y * width + x].abs();
             tile.1 += 1;
         }
@@ -264,7 +234,10 @@ fn local_noise(values: &[i64], width: usize, height: usize, above: bool) -> Vec<
     let mut noise = Vec::new();
     for y in 0..height {
         for x in 0..width {
-            let (row, column) = (tile_of(y, height) as i64, tile_of(x, width) as i64);
+            let (row, column) = (
+                tile_of(y, height, TILE) as i64,
+                tile_of(x, width, TILE) as i64,
+            );
             let (mut sum, mut count) = (0, 0);
             for j in row - up..=row + down {
                 for i in column - 4..=column + 4 {
@@ -366,7 +339,8 @@ pub fn compare(source: Samples, settings: &Settings) -> Outcome {
             let needed = (4096 * sum.abs() + unit - 1) / unit;
             outcome.peaks[k] = outcome.peaks[k].max(needed);
             if is_within(x, y, 6) {
-                let tile = &mut highest[tile_of(y, height) * columns + tile_of(x, width)][k];
+                let tile =
+                    &mut highest[tile_of(y, height, TILE) * columns + tile_of(x, width, TILE)][k];
                 *tile = Some(tile.unwrap_or(0).max(needed));
             }
         }

@@ -11,9 +11,10 @@ mod local;
 mod solve;
 
 use super::{MOST_WARPED, Warp};
+use crate::eigen::eigenvectors;
 use fit::{Robust, Samples, fit};
 use level::{Grid, Level};
-use solve::{Matrix, Vector, eigenvectors};
+use solve::{Matrix, Vector};
 
 /// Pixels along x and y whose sum is a sample of the reduced picture.
 const BLOCK: usize = 4;

@@ -8,7 +8,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::texture as definition;
 
-use super::{Known, Mask, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced};
+use super::{Known, Mask, Picture, Trial, Wrong, picture::noise, reduced, wrong_mask};
 use crate::{Contrast, Inspection, Subject, Texture, TextureSettings, depth::effective_depth};
 
 /// The test frame is at least this long along each axis: two tiles.
@@ -124,22 +124,8 @@ impl Known for Test {
             picture.info.height() as usize,
         ];
         let meter = Meter::new(false);
-        let stride = packed_stride(width);
-        let mask = Mask::new(&self.context, &meter, stride * height)?;
+        let mask = Mask::new(&self.context, &meter, packed_stride(width) * height)?;
         let marked = (self.operator).mark(Subject::whole(frame, height, &meter), mask.target()?)?;
-        let mut wanted = vec![0; stride * height];
-        for at in (0..width * height).filter(|&at| answer.mask[at]) {
-            let (x, y) = (at % width, at / width);
-            wanted[y * stride + x / 8] |= 0x80 >> (x % 8);
-        }
-        let count = answer.mask.iter().filter(|&&marked| marked).count() as u64;
-        let wrong = first_wrong_pixel(width, &mask.bytes()?, &wanted);
-        Ok(wrong.or_else(|| {
-            (marked.pixels != count).then(|| Wrong {
-                place: "the number of marked pixels".into(),
-                got: marked.pixels,
-                wanted: count,
-            })
-        }))
+        wrong_mask(width, &mask, &answer.mask, marked.pixels)
     }
 }

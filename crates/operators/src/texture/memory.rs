@@ -91,6 +91,11 @@ impl Pictures {
         (CACHE_BYTES / row).max(LEAST_AT_ONCE)
     }
 
+    /// Where the strongest channels of a window's pixels begin, in ints. Twin: `STRONGEST` in `kernels/texture.cl`.
+    pub fn strongest_start(&self, window: &Window) -> u64 {
+        self.pitch as u64 * window.height as u64
+    }
+
     /// Samples from row to row of a picture.
     pub fn pitch_arg(&self) -> Result<Arg<'static>, ClError> {
         Ok(Arg::I32(to_i32(self.pitch, "a row")?))

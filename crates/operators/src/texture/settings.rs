@@ -9,7 +9,7 @@ use clinspect_core::{
     ignored::Ignored,
     lattice::{Lattice, VectorComparison},
     layout::FrameLayout,
-    region::{Rect, union_of},
+    region::Rect,
     texture::{
         BORDER, CHANNEL_NAMES, CHANNELS, FLATNESS_NAME, LIMITS, MAX_THRESHOLD, Neighbourhood,
         Repeat, Repeats, threshold_q8,
@@ -18,7 +18,10 @@ use clinspect_core::{
     window::{Reach, Window},
 };
 
-use crate::Contrast;
+use crate::{
+    Contrast,
+    regions::{check_inside, inside_border},
+};
 
 /// Which tiles give the local noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
@@ -217,58 +220,19 @@ impl TextureSettings {
     /// The processed pixels that are judged if none is ignored, as rectangles without common pixels. Row 0 is the
     /// plane's.
     pub(super) fn judged(&self, width: usize, window: &Window, border: usize) -> Vec<Rect> {
-        // Rows of the web's border that the plane holds.
-        let before = (window.web_row as usize).min(border);
-        let top = (border - before).max(window.first);
-        let past = window.span().end;
-        let bottom = if window.ends {
-            past.min(window.height.saturating_sub(border))
-        } else {
-            past
-        };
-        if width <= 2 * border || bottom <= top {
-            return Vec::new();
-        }
-        let inner = Rect::new(border, top, width - 2 * border, bottom - top);
-        if self.rois.is_empty() {
-            return vec![inner];
-        }
-        let row = |y: usize| y.saturating_sub(window.web_row as usize).min(window.height);
-        let rois: Vec<Rect> = (self.rois.iter())
-            .map(|roi| Rect {
-                y0: row(roi.y0),
-                y1: row(roi.y1),
-                ..*roi
-            })
-            .collect();
-        union_of(&[inner], &rois)
+        inside_border(&self.rois, width, window, border)
     }
 
     /// Refuses settings under which no pixel of a frame is judged. A web has no last row.
     pub(super) fn check_judged(&self, layout: &FrameLayout) -> Result<(), ClError> {
-        let [width, height] = [layout.width, layout.height];
-        let height = if self.line_scan { 1 << 32 } else { height };
-        if self
-            .judged(width, &Window::frame(height), BORDER)
-            .is_empty()
-        {
-            return Err(ClError::Refused(format!(
-                "no pixel of the {width}x{} frame can be judged, because {BORDER} pixels at each border are not; use \
-                 larger frames, or set rois to regions inside",
-                layout.height
-            )));
-        }
-        let ignored = self.ignored.as_ref().filter(|_| !self.line_scan);
-        if let Some(ignored) = ignored {
-            let judged = self.judged(width, &Window::frame(height), BORDER);
-            if ignored.rows(0, height).count_judged(&judged) == 0 {
-                return Err(ClError::Refused(format!(
-                    "no pixel of the {width}x{height} frame can be judged, because mask and regions of ignore cover \
-                     all; leave pixels to judge"
-                )));
-            }
-        }
-        Ok(())
+        let size = [layout.width, layout.height];
+        check_inside(
+            &self.rois,
+            self.ignored.as_deref(),
+            size,
+            self.line_scan,
+            BORDER,
+        )
     }
 
     /// Rows of a web that a strip needs besides its own. `tile`: height of a row of the tiles in which the texture is

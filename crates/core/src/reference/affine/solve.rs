@@ -5,42 +5,6 @@ pub type Matrix = [[f64; 6]; 6];
 /// Values of the parameters.
 pub type Vector = [f64; 6];
 
-/// Rotations until a symmetric 6x6 matrix is diagonal to the last bit; about 6 are enough.
-const SWEEPS: usize = 16;
-
-/// Eigenvalues and eigenvectors of a symmetric matrix (Jacobi's method), in no order.
-pub fn eigenvectors(matrix: &Matrix) -> [(f64, Vector); 6] {
-    let mut a = *matrix;
-    let mut v = [[0.0; 6]; 6];
-    for (i, row) in v.iter_mut().enumerate() {
-        row[i] = 1.0;
-    }
-    for _ in 0..SWEEPS {
-        for p in 0..6 {
-            for q in p + 1..6 {
-                if a[p][q] == 0.0 {
-                    continue;
-                }
-                let theta = (a[q][q] - a[p][p]) / (2.0 * a[p][q]);
-                let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
-                let c = 1.0 / (t * t + 1.0).sqrt();
-                let s = t * c;
-                for row in &mut a {
-                    (row[p], row[q]) = (c * row[p] - s * row[q], s * row[p] + c * row[q]);
-                }
-                let (before, from) = a.split_at_mut(q);
-                for (x, y) in before[p].iter_mut().zip(&mut from[0]) {
-                    (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
-                }
-                for row in &mut v {
-                    (row[p], row[q]) = (c * row[p] - s * row[q], s * row[p] + c * row[q]);
-                }
-            }
-        }
-    }
-    std::array::from_fn(|i| (a[i][i], v.map(|row| row[i])))
-}
-
 /// The vector `x` of `directions` that solves `V(VᵀHV + damping·I)x = Vᵀb`, back in the parameters. `None` if the matrix
 /// is not positive definite.
 pub fn solve_along(
@@ -95,6 +59,7 @@ pub fn solve_along(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eigen::eigenvectors;
 
     /// A positive definite matrix and its factor.
     fn matrix() -> Matrix {
@@ -106,19 +71,6 @@ mod tests {
                 own + (0..6).map(|k| factor[i][k] * factor[j][k]).sum::<f64>()
             })
         })
-    }
-
-    #[test]
-    fn eigenvectors_multiply_by_their_value_and_have_length_1() {
-        let matrix = matrix();
-        for (value, vector) in eigenvectors(&matrix) {
-            let length: f64 = vector.iter().map(|v| v * v).sum();
-            assert!((length - 1.0).abs() < 1e-12);
-            for (row, v) in matrix.iter().zip(vector) {
-                let product: f64 = row.iter().zip(vector).map(|(a, b)| a * b).sum();
-                assert!((product - value * v).abs() < 1e-9, "{product} {value} {v}");
-            }
-        }
     }
 
     #[test]

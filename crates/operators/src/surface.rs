@@ -1,0 +1,445 @@
+//! Comparison of a surface with what good frames have shown; kernels in `kernels/surface*.cl`.
+
+mod demands;
+mod file;
+mod judged;
+mod memory;
+mod settings;
+mod steps;
+
+use std::sync::Arc;
+
+use clinspect_core::{
+    ClError,
+    components::{Finder, Limits, Listed, MeasuredDefect, Run, RunDifference},
+    layout::FrameLayout,
+    learning::{Demand, Rule},
+    sight::Sight,
+    surface::{
+        BORDER_CELLS, CELL, CHANNEL_BITS, CHANNEL_NAMES, CHANNELS, FEATURES, Features, Model,
+    },
+    texture::{MAX_THRESHOLD, threshold_q8},
+    window::Window,
+};
+use clinspect_opencl::{
+    Arg, ClContext, Mem, Memory, Meter, ProgramSource, Submission, frame::ClFrame,
+};
+
+use crate::{
+    MaskTarget, WARM_UP_ROWS,
+    depth::effective_depth,
+    inspection::{
+        Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Subject,
+        Submitted,
+    },
+    lister::{DeviceMask, Lister, unpack_channel},
+    marker::{Marker, Marks},
+    sample_options,
+    source::{PlaneImages, source_args},
+    upload,
+};
+pub use file::{read_surface, write_surface};
+use judged::Judged;
+use memory::{DeviceModel, Pictures, Sizes, size_args};
+pub use settings::{LearnedSurface, SurfaceSettings};
+use steps::Steps;
+
+/// Two counters of marked pixels.
+const COUNTERS: usize = 2;
+/// The factor that a limit learned from good frames lies above the tiles' mean, less 1.
+const MARGIN: f64 = 0.3;
+/// A limit that marks nothing.
+const NO_LIMIT: u32 = u32::MAX;
+
+/// A comparison of a surface for frames of one layout.
+#[derive(Debug)]
+pub struct Surface {
+    context: Arc<ClContext>,
+    settings: SurfaceSettings,
+    steps: Steps,
+    marker: Marker,
+    pictures: Pictures,
+    sizes: Sizes,
+    images: Option<PlaneImages>,
+    model: Option<DeviceModel>,
+    /// Limits of the channels in 1/256, on the host and on the device.
+    limits: Option<[u32; CHANNELS]>,
+    limit_memory: Mem,
+    /// The limits on the device are tried.
+    is_trial: bool,
+    judged: Judged,
+    /// The pictures are those of a frame.
+    has_frame: bool,
+    depth: u32,
+    sample_bytes: usize,
+}
+
+/// The limits on the device: those of channels that are not in use mark nothing.
+fn device_limits(limits: [Option<u32>; CHANNELS]) -> [u32; CHANNELS] {
+    limits.map(|limit| limit.unwrap_or(NO_LIMIT))
+}
+
+impl Surface {
+    /// Prepares kernels for frames of `layout`: compiles them and runs them once. Plane 0 is judged.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for settings under which no pixel of the frame can be judged; a failing OpenCL call.
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        settings: &SurfaceSettings,
+    ) -> Result<Self, ClError> {
+        let operator = Self::prepare(context, layout, settings)?;
+        let meter = Meter::new(false);
+        let small = layout.cut(WARM_UP_ROWS);
+        let warm_settings = SurfaceSettings {
+            rois: Vec::new(),
+            ignored: None,
+            ..settings.clone()
+        };
+        let mut warm = Self::prepare(context, &small, &warm_settings)?;
+        let input = ClFrame::scratch(context, &small, &meter)?;
+        let output = ClFrame::scratch(context, &small, &meter)?;
+        let subject = Subject::whole(&input, small.height, &meter);
+        warm.mark(subject, MaskTarget::Grey(&output))?;
+        warm.peaks(&meter)?;
+        warm.warm_up_list(subject)?;
+        Ok(operator)
+    }
+
+    fn prepare(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        settings: &SurfaceSettings,
+    ) -> Result<Self, ClError> {
+        settings.check()?;
+        let depth = effective_depth(settings.bit_depth, layout.sample)?;
+        let (width, height) = (layout.width, layout.height);
+        let images = settings
+            .image
+            .then(|| PlaneImages::new(context, &layout.first_plane()))
+            .transpose()?;
+        let options = sample_options(layout.sample, settings.image);
+        let program = context.program(ProgramSource::Surface, &options)?;
+        let sizes = Sizes::new(width, height);
+        let limits = settings.limits_q8()?.map(device_limits);
+        let model = settings.learned.as_ref().map(|learned| &learned.model);
+        let judged = Judged::new(context, &program, [width, height], settings)?;
+        Ok(Self {
+            steps: Steps::new(context, &program)?,
+            marker: Marker::new(context, &program, COUNTERS, !context.caps().is_cpu)?,
+            pictures: Pictures::new(context, &sizes, settings.channels.has_lines())?,
+            sizes,
+            images,
+            model: model
+                .map(|model| DeviceModel::new(context, model))
+                .transpose()?,
+            limits,
+            limit_memory: upload(context, &limits.unwrap_or([NO_LIMIT; CHANNELS]), "limits")?,
+            is_trial: false,
+            judged,
+            has_frame: false,
+            depth,
+            sample_bytes: layout.sample.bytes(),
+            settings: settings.clone(),
+            context: context.clone(),
+        })
+    }
+
+    /// Takes another model, such as that of the other half of good frames.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn set_model(&mut self, model: &Model) -> Result<(), ClError> {
+        self.model = Some(DeviceModel::new(&self.context, model)?);
+        Ok(())
+    }
+
+    /// Whether the values of all channels in use are known.
+    fn can_compare(&self) -> bool {
+        self.model.is_some() || !self.settings.channels.novelty
+    }
+
+    /// Whether pixels are judged.
+    fn is_judging(&self) -> bool {
+        self.can_compare() && (self.is_trial || self.limits.is_some())
+    }
+
+    fn uses_novelty(&self) -> bool {
+        self.settings.channels.novelty && self.model.is_some()
+    }
+
+    /// Features of the judged cells of the frame of the last mark, in scan order.
+    ///
+    /// # Errors
+    /// The failing read.
+    pub fn features(&self) -> Result<Vec<Features>, ClError> {
+        let [columns, rows] = self.sizes.cells;
+        let cells = columns * rows;
+        let mut planes = vec![0_i16; FEATURES * cells];
+        if self.has_frame {
+            let bytes = bytemuck::cast_slice_mut(&mut planes);
+            (self.context).read(&self.pictures.features, 0, bytes, "features")?;
+        }
+        let inner = |length: usize| BORDER_CELLS..length.saturating_sub(BORDER_CELLS);
+        let mut features = Vec::new();
+        for row in inner(rows) {
+            for column in inner(columns) {
+                let [x, y] = [column, row].map(|cell| cell * CELL + CELL / 2);
+                if self.judged.is_judged(x, y) {
+                    let cell = row * columns + column;
+                    features.push(std::array::from_fn(|i| planes[i * cells + cell]));
+                }
+            }
+        }
+        Ok(features)
+    }
+
+    /// Calls `measure` with the arguments of kernel `run_differences` before and behind the mask.
+    fn with_difference_args(
+        &mut self,
+        mask: Memory,
+        measure: impl FnOnce(&mut Lister, &Arc<ClContext>, [&[Arg]; 2]) -> Result<(), ClError>,
+    ) -> Result<(), ClError> {
+        let [width, _] = size_args(self.sizes.frame)?;
+        let args = [
+            width,
+            Arg::I32(0),
+            Arg::Mem(&self.pictures.strongest),
+            Arg::U64(0),
+            width,
+            Arg::Mem(&self.limit_memory),
+            // No pixel is marked but by a channel: the mask stands in for that of the channels' own pixels.
+            Arg::Reads(mask),
+            Arg::I32(0),
+        ];
+        measure(&mut self.marker.lister, &self.context, [&args, &[]])
+    }
+
+    /// Enqueues the marks.
+    fn mark_pixels(
+        &mut self,
+        mask: Memory,
+        mask_offset: usize,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let [width, height] = size_args(self.sizes.frame)?;
+        let [columns, rows] = size_args(self.sizes.cells)?;
+        let uses_novelty = self.uses_novelty();
+        let judged = self.judged.args(&self.limit_memory)?;
+        let (steps, pictures, sizes) = (&mut self.steps, &self.pictures, &self.sizes);
+        let strongest = Arg::Mem(&pictures.strongest);
+        let limits = Arg::Mem(&self.limit_memory);
+        let mut args = vec![width, height, columns, rows];
+        args.extend([Arg::Mem(&pictures.novelty), limits]);
+        args.extend_from_slice(&judged);
+        args.extend([Arg::I32(i32::from(uses_novelty)), strongest]);
+        steps.first.run(&args, sizes.frame, submission)?;
+        if let Some(of_lines) = &pictures.lines {
+            let more = [Arg::Mem(&of_lines.units), limits, strongest];
+            let made = (sizes, pictures);
+            steps.for_lines(|s| &mut s.side, sizes.frame, &more, made, submission)?;
+        }
+        let mut args = vec![width, height, strongest];
+        args.extend_from_slice(&judged);
+        args.extend([Arg::Writes(mask), Arg::U64(mask_offset as u64)]);
+        args.extend(self.marker.counter_args()?);
+        let extent = [sizes.frame[0].div_ceil(8), sizes.frame[1]];
+        steps.mark.run(&args, extent, submission)
+    }
+
+    /// Limits by channel from those of [`Inspection::limits`]; an infinite one marks nothing.
+    fn tried(&self, values: &[f64]) -> [u32; CHANNELS] {
+        let mut limits = [NO_LIMIT; CHANNELS];
+        for (channel, &value) in self.settings.channels.numbers().zip(values) {
+            limits[channel] = threshold_q8(value).unwrap_or(NO_LIMIT);
+        }
+        limits
+    }
+}
+
+impl Marks for Surface {
+    fn marker(&mut self) -> (&Arc<ClContext>, &mut Marker) {
+        (&self.context, &mut self.marker)
+    }
+
+    fn mask_size(&self, window: &Window) -> (usize, usize) {
+        let width = self.sizes.frame[0];
+        (width, width * window.height * self.sample_bytes)
+    }
+
+    fn measure_ahead(
+        &mut self,
+        _subject: Subject,
+        mask: DeviceMask,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        self.with_difference_args(Memory::Buffer(mask.buffer), |lister, context, args| {
+            lister.measure_ahead(context, mask, args, submission)
+        })
+    }
+}
+
+impl Submitted for Surface {
+    fn look(&mut self, _: Subject, _: Option<&Self>) -> Result<(), ClError> {
+        Ok(())
+    }
+
+    fn submit<'a>(
+        &'a mut self,
+        Subject { frame, .. }: Subject<'a>,
+        (mask, mask_offset): PackedMask<'a>,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        self.marker.clean(submission)?;
+        if let Some(images) = &mut self.images {
+            images.update(frame, submission)?;
+        }
+        let image = self.images.as_ref().and_then(|images| images.get(0));
+        let source = source_args(frame.plane(0)?, image, 0)?;
+        let (steps, pictures, sizes) = (&mut self.steps, &self.pictures, &self.sizes);
+        steps.make_features(source, self.depth, sizes, pictures, submission)?;
+        if let Some(model) = self
+            .model
+            .as_ref()
+            .filter(|_| self.settings.channels.novelty)
+        {
+            steps.make_novelty(model, sizes, pictures, submission)?;
+        }
+        steps.make_units(sizes, pictures, submission)?;
+        self.has_frame = true;
+        self.mark_pixels(Memory::Buffer(mask), mask_offset, submission)
+    }
+
+    fn counters(&self) -> (&Mem, usize) {
+        self.marker.counted()
+    }
+
+    fn finish(
+        &mut self,
+        _: Subject,
+        _: PackedMask,
+        counts: &[u32],
+        _: Option<PackedMask>,
+    ) -> Result<Finished, ClError> {
+        let pixels = counts.get(self.marker.slot).copied().unwrap_or(0);
+        let marked = Marked {
+            pixels: pixels.into(),
+            missing: 0,
+        };
+        self.marker.finish(marked);
+        Ok(Finished {
+            marked,
+            ..Finished::default()
+        })
+    }
+
+    fn fail(&mut self) {
+        self.marker.fail();
+    }
+
+    fn measure(
+        &mut self,
+        subject: Subject,
+        mask: PackedMask,
+        runs: &[Run],
+    ) -> Result<&[RunDifference], ClError> {
+        self.with_difference_args(Memory::Buffer(mask.0), |lister, context, args| {
+            (lister.measure(context, mask, args, runs, subject.meter)).map(drop)
+        })?;
+        Ok(self.marker.lister.results())
+    }
+
+    fn complete(&self, defect: &mut MeasuredDefect) {
+        unpack_channel(defect, CHANNEL_BITS, |channel| {
+            let limit = *self.limits.as_ref()?.get(channel)?;
+            Some(f64::from(limit) / 256.0)
+        });
+    }
+}
+
+impl Inspection for Surface {
+    fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
+        self.mark_frame(subject, mask)
+    }
+
+    fn list(
+        &mut self,
+        subject: Subject,
+        mask: MaskTarget,
+        finder: &mut Finder,
+        limits: &Limits,
+    ) -> Result<Listed, ClError> {
+        self.list_frame(subject, mask, finder, limits)
+    }
+
+    fn draw(&mut self, _: Subject, _: Picture, _: &ClFrame) -> Result<(), ClError> {
+        Err(ClError::Refused(
+            "a surface is compared with no picture, so there is none to draw".into(),
+        ))
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        let limit = |channel: usize| Limit {
+            name: CHANNEL_NAMES[channel],
+            component: None,
+            most: MAX_THRESHOLD,
+            step: 1.0 / 256.0,
+            rule: Rule {
+                margin: MARGIN,
+                allowed: 0.0,
+            },
+        };
+        self.settings.channels.numbers().map(limit).collect()
+    }
+
+    fn demands(&mut self, subject: Subject) -> Result<Option<Vec<Demand>>, ClError> {
+        let peaks = self.peaks(subject.meter)?;
+        let numbers = self.settings.channels.numbers();
+        Ok(peaks.map(|peaks| {
+            let demand = |channel: usize| Demand {
+                peak: peaks[channel][0],
+                typical: Some(peaks[channel][1]),
+            };
+            numbers.map(demand).collect()
+        }))
+    }
+
+    fn try_limits(&mut self, values: Option<&[f64]>) -> Result<(), ClError> {
+        self.is_trial = values.is_some();
+        let limits = match values {
+            Some(values) => self.tried(values),
+            None => self.limits.unwrap_or([NO_LIMIT; CHANNELS]),
+        };
+        let bytes = bytemuck::cast_slice(&limits);
+        (self.context).write(&self.limit_memory, 0, bytes, "limits")
+    }
+
+    fn sights(&mut self, values: Option<&[f64]>) -> Result<Vec<Sight>, ClError> {
+        let limits = match values {
+            Some(values) => Some(self.tried(values)),
+            None => self.limits,
+        };
+        match limits {
+            Some(limits) if self.has_frame && self.can_compare() => self.see(&limits),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn basis(&self) -> Basis {
+        let any = if self.is_judging() {
+            self.judged.count
+        } else {
+            0
+        };
+        Basis {
+            judged: JudgedPixels {
+                any,
+                x: any,
+                y: any,
+            },
+            ignored: self.judged.ignored().cloned(),
+            ..Basis::default()
+        }
+    }
+}

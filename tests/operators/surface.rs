@@ -1,0 +1,294 @@
+//! `Surface` compared with its sequential reference: features, masks, counts, lists and peaks; and what it learns.
+
+use clinspect_core::{
+    ClError,
+    learning::Learner,
+    surface::{CHANNELS, ChannelsInUse, Features, Model},
+};
+use clinspect_opencl::{Meter, frame::layout_of};
+use clinspect_operators::{Inspection, LearnedSurface, Subject, Surface, SurfaceSettings};
+use gst_video::VideoFormat as Format;
+
+use crate::{
+    SIZES,
+    channels::Packed,
+    content::{Content, random},
+    device,
+    frames::{ARRANGEMENTS, Frame, PADDED, PLAIN},
+    oracle::put,
+    surface_job::{EVERY_CHANNEL, JOB, Job, MODEL, check, features, leather},
+};
+
+const FORMATS: [Format; 5] = [
+    Format::Gray8,
+    Format::Gray16Le,
+    Format::Gray16Be,
+    Format::I420,
+    Format::Nv12,
+];
+
+#[test]
+fn surface_every_format_and_size_equals_reference() {
+    let Some(device) = device::open() else { return };
+    let mut arrangements = ARRANGEMENTS.iter().cycle();
+    let mut marked = [0; CHANNELS];
+    let sizes = [
+        [17, 17],
+        [19, 40],
+        [20, 20],
+        [31, 63],
+        [64, 64],
+        [97, 130],
+        [200, 70],
+        [330, 301],
+    ];
+    for format in FORMATS {
+        for size in SIZES.into_iter().chain(sizes) {
+            let arrangement = *arrangements.next().expect("a cycle");
+            let found = check(&device, &leather(format, size, arrangement, 0, 3), &JOB);
+            for (sum, count) in marked.iter_mut().zip(found) {
+                *sum += count;
+            }
+        }
+    }
+    assert!(
+        marked.iter().all(|&count| count > 0),
+        "pixels by channel: {marked:?}"
+    );
+}
+
+#[test]
+fn surface_every_content_and_depth_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for content in Content::ALL {
+        let input = Frame::showing(Format::Gray8, [150, 101], PADDED, content, 0);
+        check(&device, &input, &JOB);
+    }
+    for bit_depth in [3, 9, 10, 12, 14, 16] {
+        for content in [Content::BeyondDepth, Content::Random] {
+            let input = Frame::showing(Format::Gray16Le, [90, 75], PADDED, content, bit_depth);
+            check(&device, &input, &Job { bit_depth, ..JOB });
+        }
+    }
+}
+
+#[test]
+fn surface_regions_ignored_pixels_and_images_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let input = leather(Format::Gray8, [211, 133], PADDED, 0, 3);
+    for rois in [
+        vec![],
+        vec![[0, 0, 30, 30], [20, 11, 99, 110], [150, 2, 61, 131]],
+    ] {
+        for ignored in [vec![], vec![vec![40.0, 20.0, 160.0, 33.3, 70.5, 120.0]]] {
+            let job = Job {
+                image: !ignored.is_empty(),
+                rois: rois.clone(),
+                ignored,
+                ..JOB
+            };
+            check(&device, &input, &job);
+        }
+    }
+}
+
+#[test]
+fn surface_channels_alone_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let input = leather(Format::Gray8, [150, 141], PADDED, 0, 3);
+    for [novelty, dark_lines, bright_lines] in [
+        [true, false, false],
+        [false, true, false],
+        [false, false, true],
+        [true, false, true],
+    ] {
+        let channels = ChannelsInUse {
+            novelty,
+            dark_lines,
+            bright_lines,
+        };
+        let marked = check(&device, &input, &Job { channels, ..JOB });
+        for (channel, &count) in marked.iter().enumerate() {
+            let is_used = channels.numbers().any(|number| number == channel);
+            assert!(is_used || count == 0, "{channel} of {channels:?}");
+        }
+    }
+    // Over limits of 0 the excess of many lines is cut off.
+    let lines = Job {
+        channels: ChannelsInUse {
+            novelty: false,
+            ..EVERY_CHANNEL
+        },
+        limits: [0.0; 2],
+        ..JOB
+    };
+    check(&device, &input, &lines);
+}
+
+#[test]
+fn surface_at_a_peak_marks_nothing_and_below_it_does() {
+    let Some(device) = device::open() else { return };
+    let input = leather(Format::Gray8, [170, 99], PLAIN, 0, 3);
+    let layout = layout_of(&input.info).expect("a layout");
+    let mut operator = Surface::new(&device, &layout, &JOB.settings(&input)).expect("an operator");
+    let frame = input.import(&device);
+    let meter = Meter::new(false);
+    let subject = Subject::whole(&frame, 99, &meter);
+    let packed = Packed::new(&device, [170, 99]);
+    let before = operator.mark(subject, packed.target()).expect("a mask");
+    let demands = operator
+        .demands(subject)
+        .expect("demands")
+        .expect("a model");
+    for (channel, demand) in demands.iter().enumerate() {
+        for (limit, is_marked) in [(demand.peak, false), (demand.peak - 1.0 / 256.0, true)] {
+            let mut limits = [f64::INFINITY; CHANNELS];
+            limits[channel] = limit;
+            operator.try_limits(Some(&limits)).expect("a trial");
+            let marked = operator.mark(subject, packed.target()).expect("a mask");
+            assert_eq!(marked.pixels > 0, is_marked, "channel {channel} at {limit}");
+        }
+    }
+    operator.try_limits(None).expect("the end of the trial");
+    let after = operator.mark(subject, packed.target()).expect("a mask");
+    assert_eq!(after, before);
+}
+
+/// Whether [`JOB`] marks a defect in a good leather, with a model and limits of other good frames.
+#[test]
+fn surface_learned_from_good_frames_passes_others_and_fails_a_defect() {
+    let Some(device) = device::open() else { return };
+    let meter = Meter::new(false);
+    let size @ [width, height] = [160, 128];
+    let grain = |seed: u64, spot: Option<[usize; 2]>| {
+        let mut frame = Frame::showing(Format::Gray8, size, PLAIN, Content::Constant(0), 0);
+        let geometry = frame.geometry(0);
+        for y in 0..height {
+            for x in 0..width {
+                let level = 60 + random(seed, x / 2, y / 3, 0) % 90 + random(seed, x, y, 1) % 30;
+                let inside = |&[left, top]: &[usize; 2]| {
+                    (left..left + 12).contains(&x) && (top..top + 12).contains(&y)
+                };
+                // A spot without grain has the mean level of the others.
+                let level = if spot.as_ref().is_some_and(inside) {
+                    119
+                } else {
+                    level
+                };
+                put(&mut frame.bytes, &geometry, x, y, level);
+            }
+        }
+        frame
+    };
+    let channels = ChannelsInUse {
+        dark_lines: false,
+        bright_lines: false,
+        ..EVERY_CHANNEL
+    };
+    let job = Job { channels, ..JOB };
+    let good: Vec<Frame> = (10..20).map(|seed| grain(seed, None)).collect();
+    let layout = layout_of(&good[0].info).expect("a layout");
+    let mut operator =
+        Surface::new(&device, &layout, &job.settings(&good[0])).expect("an operator");
+    let packed = Packed::new(&device, size);
+    let mut learner = Learner::new(good.len());
+    let features: Vec<Vec<Features>> = good.iter().map(|frame| features(frame, &job)).collect();
+    let model_of = |from: usize, step: usize| {
+        let some = features.iter().skip(from).step_by(step);
+        Model::learn(&some.map(Vec::as_slice).collect::<Vec<_>>()).expect("a model")
+    };
+    for (n, input) in good.iter().enumerate() {
+        operator
+            .set_model(&model_of(1 - n % 2, 2))
+            .expect("a model");
+        let frame = input.import(&device);
+        let subject = Subject::whole(&frame, height, &meter);
+        operator.mark(subject, packed.target()).expect("a mask");
+        let demands = operator
+            .demands(subject)
+            .expect("demands")
+            .expect("a model");
+        learner.add(n as u64, &demands);
+    }
+    let rules: Vec<_> = operator.limits().iter().map(|limit| limit.rule).collect();
+    let learned = learner.learned(&rules).expect("limits");
+    operator.set_model(&model_of(0, 1)).expect("a model");
+    let limits: Vec<f64> = learned.iter().map(|learned| learned.limit).collect();
+    operator.try_limits(Some(&limits)).expect("the limits");
+    for (seed, spot) in [
+        (30, None),
+        (31, None),
+        (32, Some([70, 51])),
+        (33, Some([90, 17])),
+    ] {
+        let input = grain(seed, spot);
+        let frame = input.import(&device);
+        let subject = Subject::whole(&frame, height, &meter);
+        operator.mark(subject, packed.target()).expect("a mask");
+        let mask = packed.read(width);
+        let is_marked = match spot {
+            Some([x, y]) => mask[(y + 6) * width + x + 6],
+            None => mask.contains(&true),
+        };
+        assert_eq!(is_marked, spot.is_some(), "frame {seed} at {limits:?}");
+    }
+}
+
+#[test]
+fn surface_without_model_or_limits_judges_nothing() {
+    let Some(device) = device::open() else { return };
+    let input = leather(Format::Gray8, [90, 70], PLAIN, 0, 3);
+    let layout = layout_of(&input.info).expect("a layout");
+    let frame = input.import(&device);
+    let meter = Meter::new(false);
+    let subject = Subject::whole(&frame, 70, &meter);
+    let packed = Packed::new(&device, [90, 70]);
+    let without_limits = LearnedSurface {
+        model: MODEL.clone(),
+        limits: Vec::new(),
+    };
+    for learned in [None, Some(without_limits)] {
+        let has_model = learned.is_some();
+        let settings = SurfaceSettings {
+            learned,
+            ..JOB.settings(&input)
+        };
+        let mut operator = Surface::new(&device, &layout, &settings).expect("an operator");
+        let marked = operator.mark(subject, packed.target()).expect("a mask");
+        assert_eq!((marked.pixels, operator.basis().judged.any), (0, 0));
+        assert_eq!(
+            operator.demands(subject).expect("demands").is_some(),
+            has_model
+        );
+        // The features are there to be learned.
+        let found = operator.features().expect("features");
+        assert_eq!(found, features(&input, &JOB));
+    }
+    let none = ChannelsInUse {
+        novelty: false,
+        dark_lines: false,
+        bright_lines: false,
+    };
+    let refused = [
+        SurfaceSettings {
+            channels: none,
+            ..JOB.settings(&input)
+        },
+        SurfaceSettings {
+            learned: Some(LearnedSurface {
+                model: MODEL.clone(),
+                limits: vec![1.0; 16],
+            }),
+            ..JOB.settings(&input)
+        },
+    ];
+    for (settings, part) in refused
+        .iter()
+        .zip(["no channel is in use", "set 17 numbers"])
+    {
+        match Surface::new(&device, &layout, settings) {
+            Err(ClError::Refused(why)) => assert!(why.contains(part), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
