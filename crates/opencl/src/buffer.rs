@@ -54,7 +54,8 @@ impl ClBuffer {
             CL_MEM_READ_WRITE
         };
         Ok(Self {
-            mem: context.create_buffer(flags, size, ptr::null_mut())?,
+            // Kernels may read the last bytes as a whole word.
+            mem: context.create_buffer(flags, size.next_multiple_of(4), ptr::null_mut())?,
             size,
             state: context.order().own(!is_shared),
             copy: OnceLock::new(),

@@ -191,7 +191,7 @@ programs! {
         "texture_measure.cl" "texture_items.cl"
     ]
     /// The steps of the texture comparison along vectors of any angle.
-    TextureVectors: WithBuiltins ["common.cl" "texture.cl" "texture_vectors.cl"]
+    TextureVectors: WithBuiltins ["common.cl" "tiles.cl" "texture.cl" "texture_vectors.cl"]
     /// Red, green and blue of interleaved pixels, and their masks.
     Colour: WithBuiltins ["common.cl" "mask_expand.cl" "colour.cl"]
     /// Packed grey samples.

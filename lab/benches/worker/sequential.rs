@@ -113,8 +113,8 @@ impl Sequential {
             Task::Texture => {
                 let q8 = (256.0 * settings.threshold).round() as i64;
                 let settings = texture::Settings {
-                    pitch: [settings.pitch_x, settings.pitch_y]
-                        .map(|pitch| (16.0 * pitch).round() as i64),
+                    vectors: [[settings.pitch_x, 0.0], [0.0, settings.pitch_y]]
+                        .map(|vector| vector.map(|length| (16.0 * length).round() as i64)),
                     thresholds: [q8; texture::CHANNELS],
                     depth: 8,
                     above: false,

@@ -1,8 +1,12 @@
 //! Comparisons along vectors of any angle; kernels in `kernels/pitch_threshold_lattice*.cl`.
 
 use clinspect_core::{
-    ClError, kernels::pitch_threshold_lattice_items::LATTICE_PIXELS, lattice::VectorComparison,
-    layout::FrameLayout, mask::packed_stride, variant::PitchThresholdVariant,
+    ClError,
+    kernels::pitch_threshold_lattice_items::LATTICE_PIXELS,
+    lattice::VectorComparison,
+    layout::FrameLayout,
+    mask::packed_stride,
+    variant::{PitchThresholdVariant, WIDE_MEMORY},
 };
 use clinspect_opencl::{ClContext, Kernel, NdRange, ProgramSource};
 
@@ -72,11 +76,13 @@ pub(super) fn kernel(
         return Ok((program.kernel(name)?, name, Launch::Bands(bands)));
     }
     let name = "pitch_threshold_lattice_items";
+    // Memory of a source may start at any byte, and padding may double a frame's size.
+    let are_words =
+        !settings.image && !context.caps().shares_host_memory && layout.bytes() < WIDE_MEMORY / 2;
     let options = format!(
         "{options} -DMODE={} -DBLOCK_ROWS={BLOCK_ROWS} -DWORDS={} -DNVIDIA={}",
         settings.mode(),
-        // Memory of the source may start at any byte.
-        u8::from(!settings.image && !context.caps().shares_host_memory),
+        u8::from(are_words),
         u8::from(context.caps().has_dot4)
     );
     let kernel = (context.program(ProgramSource::LatticeItems, &options)?).kernel(name)?;
