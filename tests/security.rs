@@ -31,7 +31,7 @@ const READ_AT_RUN_TIME: [&str; 6] = [
     "XDG_CACHE_HOME",
 ];
 /// The only source files that may use files, and the calls that they may use.
-const READERS: [(&str, &[&str]); 8] = [
+const READERS: [(&str, &[&str]); 9] = [
     // Compiled programs and passed self-tests, in the user's cache folder.
     (
         "opencl/src/cache.rs",
@@ -85,6 +85,7 @@ const READERS: [(&str, &[&str]); 8] = [
     ),
     ("flat_field/references.rs", &["ModelFile::open("]),
     ("reference/file.rs", &["ModelFile::open("]),
+    ("surface/file.rs", &["ModelFile::open("]),
     ("inspector/saved.rs", &["ModelFile::open("]),
 ];
 /// Names that the plugin's code may not contain: files, processes, sockets, libraries.
