@@ -74,10 +74,11 @@ static INLINE void weighted_row(PLANE_ARGS, int x, int y, int width, int height,
 #else
     low = middle = high = 0;
 #pragma unroll 1
-    for (int i = SAMPLES - 1; i >= 0; i--) {
-        high = high << 8 | middle >> 24;
-        middle = middle << 8 | low >> 24;
-        low = low << 8 | PLANE_SAMPLE(clamp(x + i, 0, width - 1), row);
+    for (int i = 0; i < SAMPLES; i++) {
+        const uint sample = PLANE_SAMPLE(clamp(x + i, 0, width - 1), row) << (8 * (i & 3));
+        low |= i < 4 ? sample : 0u;
+        middle |= i >= 4 && i < 8 ? sample : 0u;
+        high |= i >= 8 ? sample : 0u;
     }
 #endif
     const uint here = weights.first | weights.second << 8 | weights.third << 16;
@@ -192,7 +193,8 @@ static INLINE void compare_block(PLANE_ARGS, int x, int top, int rows, int width
                 upper = (l | r) - ((l ^ r) >> 1);
                 lower = (l & r) + ((l ^ r) >> 1);
             }
-            marked = marked << 1 | is_marked(upper, lower, centre, bright, dark);
+            /* Not shifted bit by bit: Oclgrind 21.10 has no rotation of two words. */
+            marked |= is_marked(upper, lower, centre, bright, dark) << (LATTICE_PIXELS - 1 - i);
             left_top[i] = left_bottom[i];
             right_top[i] = right_bottom[i];
             above[i] = middle[i];

@@ -38,7 +38,7 @@ const LAZY_WEB: u64 = 4;
 const PATIENCE: u64 = 4;
 
 /// Least correlation at the pitches of a texture, as a share of that at the vectors, with which the pitches count.
-const PITCHES_SUFFICE: f64 = 0.9;
+const PITCHES_SUFFICE: f64 = 0.8;
 
 /// The pitch along one axis.
 #[derive(Default)]
