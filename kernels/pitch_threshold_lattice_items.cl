@@ -8,7 +8,7 @@
  * The pixels of a row are weighted along x together, then along y: rows that are weighted along x serve the next row of
  * the block, too. All pixels of a block are compared; those that lack a neighbour, and read any sample, are left out then.
  *
- * Exactness: that of pitch_threshold_lattice_lanes.cl, modulo 2^32.
+ * Exactness: that of pitch_threshold_lattice_rows.cl, modulo 2^32.
  */
 #ifndef BLOCK_ROWS
 #define BLOCK_ROWS 4

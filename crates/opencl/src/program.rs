@@ -142,8 +142,7 @@ programs! {
     ]
     /// The comparison along vectors of any angle for a CPU.
     LatticeRows: WithBuiltins [
-        "common.cl" "pitch_threshold_lattice.cl" "mask_bits.cl" "pitch_threshold_lattice_lanes.cl"
-        "pitch_threshold_lattice_rows.cl"
+        "common.cl" "pitch_threshold_lattice.cl" "mask_bits.cl" "pitch_threshold_lattice_rows.cl"
     ]
     /// Processing of packed masks, and the differences of their pixels along vectors.
     LatticeMask: WithBuiltins [
