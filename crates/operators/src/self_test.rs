@@ -350,32 +350,13 @@ fn first_wrong_pixel(width: usize, got: &[u8], wanted: &[u8]) -> Option<Wrong> {
     })
 }
 
-/// What differs of a mask, or of the number of its marked pixels; `wanted` tells by pixel whether it is marked.
-fn wrong_mask(
-    width: usize,
-    mask: &Mask,
-    wanted: &[bool],
-    marked: u64,
-) -> Result<Option<Wrong>, ClError> {
-    let mut bytes = Vec::new();
-    for row in wanted.chunks(width) {
-        let byte = |eight: &[bool]| {
-            let bits = eight.iter().enumerate();
-            bits.fold(0_u8, |byte, (i, &is_marked)| {
-                byte | u8::from(is_marked) << (7 - i)
-            })
-        };
-        bytes.extend(row.chunks(8).map(byte));
-    }
-    let count = wanted.iter().filter(|&&is_marked| is_marked).count() as u64;
-    let wrong = first_wrong_pixel(width, &mask.bytes()?, &bytes);
-    Ok(wrong.or_else(|| {
-        (marked != count).then(|| Wrong {
-            place: "the number of marked pixels".into(),
-            got: marked,
-            wanted: count,
-        })
-    }))
+/// What differs of the number of marked pixels.
+fn wrong_count(got: u64, wanted: u64) -> Option<Wrong> {
+    (got != wanted).then(|| Wrong {
+        place: "the number of marked pixels".into(),
+        got,
+        wanted,
+    })
 }
 
 /// A packed mask that an operator writes.
@@ -401,8 +382,34 @@ impl Mask {
         })
     }
 
-    fn bytes(&self) -> Result<Vec<u8>, ClError> {
-        read(&self.0)
+    /// What differs from a packed mask, or from the number of its marked pixels; a pixel that was moved may mark two.
+    fn compare(
+        &self,
+        width: usize,
+        marked: u64,
+        (packed, count): (&[u8], u64),
+    ) -> Result<Option<Wrong>, ClError> {
+        let wrong = first_wrong_pixel(width, &read(&self.0)?, packed);
+        Ok(wrong.or_else(|| wrong_count(marked, count)))
+    }
+
+    /// What differs from a mask of pixels, or from the number of those that are marked.
+    fn compare_pixels(
+        &self,
+        width: usize,
+        marked: u64,
+        wanted: &[bool],
+    ) -> Result<Option<Wrong>, ClError> {
+        let byte = |eight: &[bool]| {
+            let bits = eight.iter().enumerate();
+            bits.fold(0_u8, |byte, (i, &is_marked)| {
+                byte | u8::from(is_marked) << (7 - i)
+            })
+        };
+        let rows = wanted.chunks(width);
+        let packed: Vec<u8> = rows.flat_map(|row| row.chunks(8).map(byte)).collect();
+        let count = wanted.iter().filter(|&&is_marked| is_marked).count() as u64;
+        self.compare(width, marked, (&packed, count))
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use clinspect_core::{ClError, layout::FrameLayout, mask::packed_stride};
 use clinspect_opencl::{ClContext, Memory, Meter, frame::ClFrame};
 
-use super::{Known, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced};
+use super::{
+    Known, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced, wrong_count,
+};
 use crate::colour::{Join, Splitter};
 
 /// The test frame is at least this long along each axis.
@@ -122,10 +124,6 @@ impl Test {
         let union: Vec<u8> = union.map(|((r, g), b)| r | g | b).collect();
         let marked: u32 = union.iter().map(|byte| byte.count_ones()).sum();
         let wrong = first_wrong_pixel(width, &got, &union);
-        Ok(wrong.or((count != marked).then(|| Wrong {
-            place: "the count of marked pixels".into(),
-            got: count.into(),
-            wanted: marked.into(),
-        })))
+        Ok(wrong.or_else(|| wrong_count(count.into(), marked.into())))
     }
 }

@@ -12,7 +12,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::pitch_threshold as definition;
 
-use super::{Known, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced};
+use super::{Known, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{
     Borders, Compare, Contrast, Inspection, PitchThreshold, PitchThresholdSettings, Polarity,
     Subject, depth::effective_depth,
@@ -242,13 +242,6 @@ impl Known for Test {
         let bytes = packed_stride(width) * height;
         let mask = super::Mask::new(&self.context, &meter, bytes)?;
         let marked = self.operator.mark(subject, mask.target()?)?;
-        let wrong = first_wrong_pixel(width, &mask.bytes()?, &answer.packed);
-        Ok(wrong.or_else(|| {
-            (marked.pixels != answer.defect_pixels).then(|| Wrong {
-                place: "the number of marked pixels".into(),
-                got: marked.pixels,
-                wanted: answer.defect_pixels,
-            })
-        }))
+        mask.compare(width, marked.pixels, (&answer.packed, answer.defect_pixels))
     }
 }

@@ -11,7 +11,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::trained as definition;
 
-use super::{Known, Mask, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced};
+use super::{Known, Mask, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{
     Align, Inspection, NormalizeBy, Polarity, Reference, ReferenceSettings, Subject,
     depth::effective_depth,
@@ -179,13 +179,6 @@ impl Known for Test {
                 wanted: 0,
             }));
         }
-        let wrong = first_wrong_pixel(width, &mask.bytes()?, &wanted.packed);
-        Ok(wrong.or_else(|| {
-            (marked.pixels != wanted.defect_pixels).then(|| Wrong {
-                place: "the number of marked pixels".into(),
-                got: marked.pixels,
-                wanted: wanted.defect_pixels,
-            })
-        }))
+        mask.compare(width, marked.pixels, (&wanted.packed, wanted.defect_pixels))
     }
 }

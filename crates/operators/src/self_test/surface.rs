@@ -11,7 +11,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::surface as definition;
 
-use super::{Known, Mask, Picture, Trial, Wrong, picture::noise, reduced, wrong_mask};
+use super::{Known, Mask, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{
     Inspection, LearnedSurface, Subject, Surface, SurfaceSettings, depth::effective_depth,
 };
@@ -172,7 +172,7 @@ impl Known for Test {
         let meter = Meter::new(false);
         let mask = Mask::new(&self.context, &meter, packed_stride(width) * height)?;
         let marked = (self.operator).mark(Subject::whole(frame, height, &meter), mask.target()?)?;
-        wrong_mask(width, &mask, &answer.mask, marked.pixels)
+        mask.compare_pixels(width, marked.pixels, &answer.mask)
     }
 }
 

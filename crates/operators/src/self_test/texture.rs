@@ -8,7 +8,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::texture as definition;
 
-use super::{Known, Mask, Picture, Trial, Wrong, picture::noise, reduced, wrong_mask};
+use super::{Known, Mask, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{Contrast, Inspection, Subject, Texture, TextureSettings, depth::effective_depth};
 
 /// The test frame is at least this long along each axis: two tiles.
@@ -126,6 +126,6 @@ impl Known for Test {
         let meter = Meter::new(false);
         let mask = Mask::new(&self.context, &meter, packed_stride(width) * height)?;
         let marked = (self.operator).mark(Subject::whole(frame, height, &meter), mask.target()?)?;
-        wrong_mask(width, &mask, &answer.mask, marked.pixels)
+        mask.compare_pixels(width, marked.pixels, &answer.mask)
     }
 }
