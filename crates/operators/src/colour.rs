@@ -21,9 +21,8 @@ use gst::glib;
 
 use crate::{
     Contrast, MaskTarget, MiddleProbe, Probe, WARM_UP_ROWS,
-    inspection::{
-        Basis, Component, Inspection, Limit, Marked, Picture, Repeating, Subject, Submitted,
-    },
+    inspection::{Basis, Component, Inspection, Limit, Marked, Picture, Repeating, Subject},
+    submitted::Submitted,
 };
 pub(crate) use join::Join;
 pub(crate) use split::Splitter;
@@ -158,14 +157,14 @@ impl<O: Submitted> Components<O> {
             });
         }
         let grey = layout.grey();
-        let parts = if are_apart {
+        let mut parts = if are_apart {
             let all = Component::ALL.map(Some).into_iter();
             all.map(|component| build(&grey, component))
                 .collect::<Result<Vec<_>, _>>()?
         } else {
             vec![build(&grey, None)?]
         };
-        let words = parts.first().map_or(0, |part| part.counters().1);
+        let words = parts.first_mut().map_or(0, |part| part.counters().1);
         let mut colour = Colour {
             splitter: Splitter::new(context, layout)?,
             planes: Vec::new(),

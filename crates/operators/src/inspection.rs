@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    components::{COMPONENTS, Finder, Limits, Listed, MeasuredDefect, Run, RunDifference},
+    components::{COMPONENTS, Finder, Limits, Listed},
     ignored::Bitmap,
     lattice::Lattice,
     learning::{Demand, Rule},
@@ -12,7 +12,7 @@ use clinspect_core::{
     sight::Sight,
     window::{Reach, Window},
 };
-use clinspect_opencl::{ClBuffer, Mem, Meter, Submission, frame::ClFrame};
+use clinspect_opencl::{ClBuffer, Meter, frame::ClFrame};
 
 use crate::Contrast;
 
@@ -70,6 +70,17 @@ pub struct JudgedPixels {
     pub x: u64,
     /// By comparisons along y.
     pub y: u64,
+}
+
+impl JudgedPixels {
+    /// All of them by comparisons without a direction.
+    pub(crate) fn all(pixels: u64) -> Self {
+        Self {
+            any: pixels,
+            x: pixels,
+            y: pixels,
+        }
+    }
 }
 
 /// Where the frame was found in the model.
@@ -167,94 +178,6 @@ impl Limit {
 
 /// A packed mask on the device, and the offset of its first row, bytes.
 pub type PackedMask<'a> = (&'a ClBuffer, usize);
-
-/// What became of marks that were submitted.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Finished {
-    /// The pixels that are marked.
-    pub marked: Marked,
-    /// Pixels that were marked after the submission.
-    pub late: u64,
-    /// Pixels that were marked in the mask of missing pixels and were clear there before.
-    pub newly_missing: u64,
-}
-
-/// An operator whose commands can be submitted together with those of others: nobody waits between them.
-///
-/// [`Inspection::mark`] is [`Self::look`], [`Self::submit`], a read of [`Self::counters`], and [`Self::finish`].
-pub trait Submitted: Inspection {
-    /// Gets ready for [`Self::submit`]: sends the device what has changed since the last frame, and finds out how to read
-    /// the frame, which may take a look at it. `leader` has looked at the frame's luma, which decides where the frame lies.
-    ///
-    /// # Errors
-    /// The failing call.
-    fn look(&mut self, subject: Subject, leader: Option<&Self>) -> Result<(), ClError>;
-
-    /// Enqueues the marks of a frame. Makes no call that waits for the device, because the submission holds the device's
-    /// order.
-    ///
-    /// # Errors
-    /// The failing call.
-    fn submit<'a>(
-        &'a mut self,
-        subject: Subject<'a>,
-        mask: PackedMask<'a>,
-        submission: &mut Submission,
-    ) -> Result<(), ClError>;
-
-    /// The memory of the counters that [`Self::finish`] needs, and their number.
-    fn counters(&self) -> (&Mem, usize);
-
-    /// Takes the counters after the commands have ended. Marks late what the counters tell to mark; pixels without the
-    /// pattern are also marked in the mask `missing`, if there is one.
-    ///
-    /// # Errors
-    /// The failing call.
-    fn finish(
-        &mut self,
-        subject: Subject,
-        mask: PackedMask,
-        counts: &[u32],
-        missing: Option<PackedMask>,
-    ) -> Result<Finished, ClError>;
-
-    /// The commands have failed: the frame may be counted in part.
-    fn fail(&mut self);
-
-    /// The differences of the pixels in runs that the last frame's mask has.
-    ///
-    /// # Errors
-    /// The failing call.
-    fn measure(
-        &mut self,
-        subject: Subject,
-        mask: PackedMask,
-        runs: &[Run],
-    ) -> Result<&[RunDifference], ClError>;
-
-    /// Changes the marks of a frame before they are sent, those of all components together: they are opened, or moved to
-    /// where they lie in the frame. Waits, and returns how many there are then.
-    ///
-    /// # Errors
-    /// The failing call.
-    fn change(
-        &mut self,
-        _target: MaskTarget,
-        _mask: PackedMask,
-        count: u64,
-        _meter: &Arc<Meter>,
-    ) -> Result<u64, ClError> {
-        Ok(count)
-    }
-
-    /// The marks that are listed, if they are not those of the mask.
-    fn own_marks(&self) -> Option<Arc<ClBuffer>> {
-        None
-    }
-
-    /// Completes a defect that was listed from [`Self::measure`].
-    fn complete(&self, _defect: &mut MeasuredDefect) {}
-}
 
 /// An operator that marks the defects of frames of one layout.
 pub trait Inspection {

@@ -16,6 +16,7 @@ mod reference;
 mod regions;
 mod self_test;
 mod source;
+mod submitted;
 mod surface;
 mod texture;
 mod unpack;
@@ -27,7 +28,7 @@ pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};
 pub use histogram::{Histogram, HistogramSettings, Strategy, check_bins};
 pub use inspection::{
     Alignment, Basis, Component, Inspection, JudgedPixels, Limit, Marked, MaskTarget, Picture,
-    Repeating, Subject, Submitted,
+    Repeating, Subject,
 };
 pub use pitch_threshold::{Borders, Compare, PitchThreshold, PitchThresholdSettings, Polarity};
 pub use presence::{Contrast, contrast_q4};
@@ -37,6 +38,7 @@ pub use reference::{
     ReferenceSettings, Training, check_opening, learns_factor,
 };
 pub use self_test::{SelfTest, Trial};
+pub use submitted::Submitted;
 pub use surface::{LearnedSurface, Surface, SurfaceSettings, read_surface, write_surface};
 pub use texture::{NoiseFrom, Texture, TextureSettings};
 pub use unpack::Unpack;

@@ -15,11 +15,11 @@ use crate::{inspection::PackedMask, to_u32};
 
 /// Lists the defects of a mask, and measures their pixels.
 #[derive(Debug)]
-pub(crate) struct Lister {
+pub struct Lister {
     differences: RunDifferences,
-    pub scanner: Scanner,
+    pub(crate) scanner: Scanner,
     /// How the next frame is listed.
-    pub ahead: Ahead,
+    pub(crate) ahead: Ahead,
 }
 
 /// The list of a frame that follows a listed one: its marks are collected and measured by the commands that make them, and
@@ -157,7 +157,7 @@ impl Lister {
     ///
     /// # Errors
     /// The failing call.
-    pub fn measure_ahead(
+    pub(crate) fn measure_ahead(
         &mut self,
         context: &Arc<ClContext>,
         mask: DeviceMask,
@@ -207,7 +207,7 @@ impl Lister {
     }
 
     /// The mask of this size whose marks were measured ahead.
-    pub fn measured_mask(&mut self, size: [usize; 2]) -> Option<HostMask<'_>> {
+    pub(crate) fn measured_mask(&mut self, size: [usize; 2]) -> Option<HostMask<'_>> {
         let marked = self.scanner.marked.as_mut()?;
         matches!(self.ahead, Ahead::Measured(_)).then(|| marked.mask(size))
     }

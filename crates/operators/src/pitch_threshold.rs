@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    components::{Finder, Limits, Listed, Run, RunDifference},
+    components::{Finder, Limits, Listed},
     ignored::Bitmap,
     lattice::{Distance, Lattice, VectorComparison},
     layout::SampleType,
@@ -31,14 +31,14 @@ use clinspect_opencl::{
 use crate::{
     MaskTarget,
     inspection::{
-        Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Repeating,
-        Subject, Submitted,
+        Basis, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Repeating, Subject,
     },
-    lister::{DeviceMask, Lister},
-    marker::{Marker, Marks},
+    lister::Lister,
+    marker::Marker,
     presence::{ComparedFrame, Contrast, Presence},
     regions::{self, Ignore, Rois},
     source::{PlaneImages, source_args},
+    submitted::{self, Finished, Submitted},
     to_i32, to_u32,
 };
 use along::Blocks;
@@ -228,7 +228,7 @@ impl Repeating for PitchThreshold {
     }
 }
 
-impl Marks for PitchThreshold {
+impl Submitted for PitchThreshold {
     fn marker(&mut self) -> (&Arc<ClContext>, &mut Marker) {
         (&self.context, &mut self.marker)
     }
@@ -237,19 +237,6 @@ impl Marks for PitchThreshold {
         (self.width, self.row_bytes * window.rows)
     }
 
-    fn measure_ahead(
-        &mut self,
-        subject: Subject,
-        mask: DeviceMask,
-        submission: &mut Submission,
-    ) -> Result<(), ClError> {
-        self.with_difference_args(subject, false, |lister, context, args| {
-            lister.measure_ahead(context, mask, args, submission)
-        })
-    }
-}
-
-impl Submitted for PitchThreshold {
     fn look(&mut self, subject: Subject, _leader: Option<&Self>) -> Result<(), ClError> {
         // All frames have the window that the operator was made for.
         if subject.window.is_web {
@@ -301,10 +288,6 @@ impl Submitted for PitchThreshold {
         Ok(())
     }
 
-    fn counters(&self) -> (&Mem, usize) {
-        self.marker.counted()
-    }
-
     fn finish(
         &mut self,
         Subject {
@@ -316,20 +299,20 @@ impl Submitted for PitchThreshold {
         counts: &[u32],
         missing: Option<PackedMask>,
     ) -> Result<Finished, ClError> {
-        let slot = self.marker.slot;
-        let count = |at: usize| counts.get(at + slot).copied().unwrap_or(0);
+        let marker = &self.marker;
+        let [own, tiles, levels] = [0, TILES, LEVELS].map(|first| marker.counted(counts, first));
         let mut finished = Finished::default();
-        finished.marked.pixels = u64::from(count(0));
+        finished.marked.pixels = own;
         let has_levels = self.scales.is_some() && self.comparisons_in_use() > 0;
-        if has_levels && count(LEVELS) > 0 {
-            let has_marked = count(0) > 0 || !self.marks_whole_frame();
+        if has_levels && levels > 0 {
+            let has_marked = own > 0 || !self.marks_whole_frame();
             let fresh = self.join_levels(frame, mask, has_marked, meter)?;
             finished.late += u64::from(fresh);
         } else if has_levels && let Some(scales) = &mut self.scales {
             scales.note_unmarked();
         }
         if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
-            && count(TILES) > 0
+            && tiles > 0
         {
             let judged = ComparedFrame {
                 window,
@@ -348,28 +331,68 @@ impl Submitted for PitchThreshold {
         Ok(finished)
     }
 
-    fn fail(&mut self) {
-        self.marker.fail();
-    }
-
-    fn measure(
+    fn with_difference_args(
         &mut self,
         subject: Subject,
-        mask: PackedMask,
-        runs: &[Run],
-    ) -> Result<&[RunDifference], ClError> {
-        let is_missing = self.marker.marked.missing > 0;
-        let meter = subject.meter;
-        self.with_difference_args(subject, is_missing, |lister, context, args| {
-            lister.measure(context, mask, args, runs, meter).map(drop)
-        })?;
-        Ok(self.marker.lister.results())
+        _mask: PackedMask,
+        is_missing: bool,
+        measure: impl FnOnce(&mut Lister, &Arc<ClContext>, [&[Arg]; 2]) -> Result<(), ClError>,
+    ) -> Result<(), ClError> {
+        let window = self.window;
+        let [src, src_offset, src_stride] = source_args(subject.frame.plane(0)?, None, 0)?;
+        // Without a search the comparisons stand in for the table, which the kernel does not read.
+        let (tiles, tile_rows, table) = match &self.presence {
+            Some(presence) => (
+                presence.tiles_arg()?,
+                presence.rows_arg()?,
+                Arg::Mem(presence.table()),
+            ),
+            None => (
+                Arg::I32x4([1; 4]),
+                Arg::I32x4([0; 4]),
+                Arg::Mem(&self.comparisons),
+            ),
+        };
+        let frame_args = [
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(window.height, "a height")?),
+            Arg::I32(to_i32(window.first, "a row")?),
+            Arg::Mem(&self.comparisons),
+            Arg::I32(to_i32(self.comparison_list.len(), "comparisons")?),
+            Arg::I32(self.theta),
+            Arg::I32(self.flags),
+            tiles,
+            tile_rows,
+            table,
+            Arg::I32(i32::from(is_missing)),
+        ];
+        // Without coarser levels the comparisons stand in for their memory, which the kernel does not read; along vectors
+        // there are none.
+        let levels = match &self.scales {
+            Some(scales) => scales.difference_args()?,
+            None => {
+                let none = Arg::Mem(&self.comparisons);
+                [none, none, Arg::I32(0), none, none]
+            }
+        };
+        let levels = match self.settings.turned() {
+            Some(_) => &[],
+            None => &levels[..],
+        };
+        measure(
+            &mut self.marker.lister,
+            &self.context,
+            [&frame_args, levels],
+        )
     }
 }
 
 impl Inspection for PitchThreshold {
     fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
-        self.mark_frame(subject, mask)
+        submitted::mark(self, subject, mask)
     }
 
     fn list(
@@ -379,7 +402,7 @@ impl Inspection for PitchThreshold {
         finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError> {
-        self.list_frame(subject, mask, finder, limits)
+        submitted::list(self, subject, mask, finder, limits)
     }
 
     fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError> {
@@ -435,65 +458,6 @@ impl Inspection for PitchThreshold {
 }
 
 impl PitchThreshold {
-    /// Calls `measure` with the arguments of kernel `run_differences` before and behind the mask. `is_missing`: there are
-    /// tiles without the pattern.
-    fn with_difference_args(
-        &mut self,
-        subject: Subject,
-        is_missing: bool,
-        measure: impl FnOnce(&mut Lister, &Arc<ClContext>, [&[Arg]; 2]) -> Result<(), ClError>,
-    ) -> Result<(), ClError> {
-        let window = self.window;
-        let [src, src_offset, src_stride] = source_args(subject.frame.plane(0)?, None, 0)?;
-        // Without a search the comparisons stand in for the table, which the kernel does not read.
-        let (tiles, tile_rows, table) = match &self.presence {
-            Some(presence) => (
-                presence.tiles_arg()?,
-                presence.rows_arg()?,
-                Arg::Mem(presence.table()),
-            ),
-            None => (
-                Arg::I32x4([1; 4]),
-                Arg::I32x4([0; 4]),
-                Arg::Mem(&self.comparisons),
-            ),
-        };
-        let frame_args = [
-            src,
-            src_offset,
-            src_stride,
-            Arg::I32(to_i32(self.width, "a width")?),
-            Arg::I32(to_i32(window.height, "a height")?),
-            Arg::I32(to_i32(window.first, "a row")?),
-            Arg::Mem(&self.comparisons),
-            Arg::I32(to_i32(self.comparison_list.len(), "comparisons")?),
-            Arg::I32(self.theta),
-            Arg::I32(self.flags),
-            tiles,
-            tile_rows,
-            table,
-            Arg::I32(i32::from(is_missing)),
-        ];
-        // Without coarser levels the comparisons stand in for their memory, which the kernel does not read; along vectors
-        // there are none.
-        let levels = match &self.scales {
-            Some(scales) => scales.difference_args()?,
-            None => {
-                let none = Arg::Mem(&self.comparisons);
-                [none, none, Arg::I32(0), none, none]
-            }
-        };
-        let levels = match self.settings.turned() {
-            Some(_) => &[],
-            None => &levels[..],
-        };
-        measure(
-            &mut self.marker.lister,
-            &self.context,
-            [&frame_args, levels],
-        )
-    }
-
     /// Enqueues the comparison of rows. Returns whether it sums up the tiles, too.
     fn compare_rows(
         &mut self,
@@ -584,11 +548,6 @@ impl PitchThreshold {
         };
         submission.run(kernel, name, &args, &range)?;
         Ok(is_summed)
-    }
-
-    /// Bytes of the rows that are judged.
-    pub(super) fn judged_bytes(&self) -> usize {
-        self.row_bytes * self.window.rows
     }
 
     /// Number of comparisons that judge pixels; none while the minimum contrast is unknown.

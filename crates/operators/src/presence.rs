@@ -16,9 +16,10 @@ use clinspect_opencl::{
 };
 
 use crate::{
-    inspection::{Finished, PackedMask},
+    inspection::PackedMask,
     sample_options,
     source::{plain_group, source_args},
+    submitted::Finished,
     to_i32, to_u32,
 };
 

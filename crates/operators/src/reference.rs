@@ -36,7 +36,7 @@ use crate::{
     inspection::{
         Alignment, Basis, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Subject,
     },
-    marker::{Marker, Marks, packed_mask},
+    marker::{Marker, packed_mask},
     sample_options,
     source::{plain_group, source_args, target_args},
     to_i32, to_u32,
@@ -470,20 +470,20 @@ impl Reference {
             self.reading = Some(reading);
         }
         self.is_trial = true;
-        self.write_mask(subject, target)?;
+        crate::submitted::write_mask(self, subject, target)?;
         self.is_trial = false;
         let packed = self.marker.packed.clone();
         if let Some(packed) = packed_mask(target, &packed) {
             self.change_marks(target, packed, 1, meter)?;
         }
         self.draw(subject, Picture::Model, out)?;
-        self.warm_up_list(subject)
+        crate::submitted::warm_up_list(self, subject)
     }
 }
 
 impl Inspection for Reference {
     fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
-        self.mark_frame(subject, mask)
+        crate::submitted::mark(self, subject, mask)
     }
 
     fn list(
@@ -493,7 +493,7 @@ impl Inspection for Reference {
         finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError> {
-        self.list_frame(subject, mask, finder, limits)
+        crate::submitted::list(self, subject, mask, finder, limits)
     }
 
     fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    components::{Finder, Limits, Listed, MeasuredDefect, Run, RunDifference},
+    components::{Finder, Limits, Listed, MeasuredDefect},
     layout::FrameLayout,
     learning::{Demand, Rule},
     sight::Sight,
@@ -28,14 +28,12 @@ use clinspect_opencl::{
 use crate::{
     MaskTarget, WARM_UP_ROWS,
     depth::effective_depth,
-    inspection::{
-        Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Subject,
-        Submitted,
-    },
-    lister::{DeviceMask, Lister, unpack_channel},
-    marker::{Marker, Marks},
+    inspection::{Basis, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Subject},
+    lister::{Lister, unpack_channel},
+    marker::Marker,
     sample_options,
     source::{PlaneImages, source_args},
+    submitted::{self, Submitted},
     upload,
 };
 pub use file::{read_surface, write_surface};
@@ -103,7 +101,7 @@ impl Surface {
         let subject = Subject::whole(&input, small.height, &meter);
         warm.mark(subject, MaskTarget::Grey(&output))?;
         warm.peaks(&meter)?;
-        warm.warm_up_list(subject)?;
+        submitted::warm_up_list(&mut warm, subject)?;
         Ok(operator)
     }
 
@@ -195,27 +193,6 @@ impl Surface {
         Ok(features)
     }
 
-    /// Calls `measure` with the arguments of kernel `run_differences` before and behind the mask.
-    fn with_difference_args(
-        &mut self,
-        mask: Memory,
-        measure: impl FnOnce(&mut Lister, &Arc<ClContext>, [&[Arg]; 2]) -> Result<(), ClError>,
-    ) -> Result<(), ClError> {
-        let [width, _] = size_args(self.sizes.frame)?;
-        let args = [
-            width,
-            Arg::I32(0),
-            Arg::Mem(&self.pictures.strongest),
-            Arg::U64(0),
-            width,
-            Arg::Mem(&self.limit_memory),
-            // No pixel is marked but by a channel: the mask stands in for that of the channels' own pixels.
-            Arg::Reads(mask),
-            Arg::I32(0),
-        ];
-        measure(&mut self.marker.lister, &self.context, [&args, &[]])
-    }
-
     /// Enqueues the marks.
     fn mark_pixels(
         &mut self,
@@ -258,7 +235,7 @@ impl Surface {
     }
 }
 
-impl Marks for Surface {
+impl Submitted for Surface {
     fn marker(&mut self) -> (&Arc<ClContext>, &mut Marker) {
         (&self.context, &mut self.marker)
     }
@@ -266,23 +243,6 @@ impl Marks for Surface {
     fn mask_size(&self, window: &Window) -> (usize, usize) {
         let width = self.sizes.frame[0];
         (width, width * window.height * self.sample_bytes)
-    }
-
-    fn measure_ahead(
-        &mut self,
-        _subject: Subject,
-        mask: DeviceMask,
-        submission: &mut Submission,
-    ) -> Result<(), ClError> {
-        self.with_difference_args(Memory::Buffer(mask.buffer), |lister, context, args| {
-            lister.measure_ahead(context, mask, args, submission)
-        })
-    }
-}
-
-impl Submitted for Surface {
-    fn look(&mut self, _: Subject, _: Option<&Self>) -> Result<(), ClError> {
-        Ok(())
     }
 
     fn submit<'a>(
@@ -311,43 +271,26 @@ impl Submitted for Surface {
         self.mark_pixels(Memory::Buffer(mask), mask_offset, submission)
     }
 
-    fn counters(&self) -> (&Mem, usize) {
-        self.marker.counted()
-    }
-
-    fn finish(
+    fn with_difference_args(
         &mut self,
-        _: Subject,
-        _: PackedMask,
-        counts: &[u32],
-        _: Option<PackedMask>,
-    ) -> Result<Finished, ClError> {
-        let pixels = counts.get(self.marker.slot).copied().unwrap_or(0);
-        let marked = Marked {
-            pixels: pixels.into(),
-            missing: 0,
-        };
-        self.marker.finish(marked);
-        Ok(Finished {
-            marked,
-            ..Finished::default()
-        })
-    }
-
-    fn fail(&mut self) {
-        self.marker.fail();
-    }
-
-    fn measure(
-        &mut self,
-        subject: Subject,
+        _subject: Subject,
         mask: PackedMask,
-        runs: &[Run],
-    ) -> Result<&[RunDifference], ClError> {
-        self.with_difference_args(Memory::Buffer(mask.0), |lister, context, args| {
-            (lister.measure(context, mask, args, runs, subject.meter)).map(drop)
-        })?;
-        Ok(self.marker.lister.results())
+        _is_missing: bool,
+        measure: impl FnOnce(&mut Lister, &Arc<ClContext>, [&[Arg]; 2]) -> Result<(), ClError>,
+    ) -> Result<(), ClError> {
+        let [width, _] = size_args(self.sizes.frame)?;
+        let args = [
+            width,
+            Arg::I32(0),
+            Arg::Mem(&self.pictures.strongest),
+            Arg::U64(0),
+            width,
+            Arg::Mem(&self.limit_memory),
+            // No pixel is marked but by a channel: the mask stands in for that of the channels' own pixels.
+            Arg::Reads(Memory::Buffer(mask.0)),
+            Arg::I32(0),
+        ];
+        measure(&mut self.marker.lister, &self.context, [&args, &[]])
     }
 
     fn complete(&self, defect: &mut MeasuredDefect) {
@@ -360,7 +303,7 @@ impl Submitted for Surface {
 
 impl Inspection for Surface {
     fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
-        self.mark_frame(subject, mask)
+        submitted::mark(self, subject, mask)
     }
 
     fn list(
@@ -370,7 +313,7 @@ impl Inspection for Surface {
         finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError> {
-        self.list_frame(subject, mask, finder, limits)
+        submitted::list(self, subject, mask, finder, limits)
     }
 
     fn draw(&mut self, _: Subject, _: Picture, _: &ClFrame) -> Result<(), ClError> {
@@ -427,17 +370,13 @@ impl Inspection for Surface {
     }
 
     fn basis(&self) -> Basis {
-        let any = if self.is_judging() {
+        let judged = if self.is_judging() {
             self.judged.count
         } else {
             0
         };
         Basis {
-            judged: JudgedPixels {
-                any,
-                x: any,
-                y: any,
-            },
+            judged: JudgedPixels::all(judged),
             ignored: self.judged.ignored().cloned(),
             ..Basis::default()
         }

@@ -1,15 +1,16 @@
 //! Comparison of a texture with itself; kernels in `kernels/texture*.cl`.
 
 mod along;
+mod demands;
 mod memory;
 mod settings;
+mod steps;
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    components::{Finder, Limits, Listed, MeasuredDefect, Run, RunDifference},
-    kernels::texture_items::{BLOCK_PIXELS, BLOCK_ROWS, LATTICE_GROUP, LATTICE_ROWS, WIDE_PIXELS},
+    components::{Finder, Limits, Listed, MeasuredDefect},
     lattice::{Distance, Lattice, VectorComparison},
     layout::FrameLayout,
     learning::{Demand, Rule},
@@ -18,48 +19,39 @@ use clinspect_core::{
     region::Rect,
     sight::Sight,
     texture::{
-        BORDER, CHANNEL_BITS, CHANNEL_NAMES, CHANNELS, FIRST_OF_MEAN, FLATNESS, FLATNESS_NAME,
-        MAX_THRESHOLD, PEAK_BORDER, Part, Repeat, Repeats, Tiles, needed_q8, parts, sight,
-        threshold_q8,
+        BORDER, CHANNEL_BITS, CHANNEL_NAMES, CHANNELS, FLATNESS, FLATNESS_NAME, MAX_THRESHOLD,
+        Repeat, Repeats, threshold_q8,
     },
-    variant::{
-        TEXTURE_GROUP, TEXTURE_LINE, TextureVariant, texture_items_fit, texture_line_bytes,
-        texture_line_reach, texture_variant,
-    },
+    variant::{TextureVariant, texture_items_fit, texture_variant},
     window::{Reach, Window},
 };
 use clinspect_opencl::{
-    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, NdRange, Program, ProgramSource, Rows,
-    Submission, frame::ClFrame,
+    Arg, ClBuffer, ClContext, Mem, Memory, Meter, ProgramSource, Rows, Submission, frame::ClFrame,
 };
 
 use crate::{
     Contrast, MaskTarget, WARM_UP_ROWS,
     depth::effective_depth,
     inspection::{
-        Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Repeating,
-        Subject, Submitted,
+        Basis, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Repeating, Subject,
     },
-    lister::{DeviceMask, Lister, unpack_channel},
-    marker::{Marker, Marks},
+    lister::{Lister, unpack_channel},
+    marker::Marker,
     presence::{ComparedFrame, Presence},
     regions::{self, Ignore, Rois, or_nowhere},
     sample_options,
     source::{PlaneImages, source_args},
+    submitted::{self, Finished, Submitted},
     to_i32, upload,
 };
-use along::{Along, SMOOTH_ONLY};
-use memory::{Pictures, TileNoise, TilePeaks, repeat_arg, tiles_arg};
+use memory::Pictures;
 pub use settings::{NoiseFrom, TextureSettings};
+use steps::{Plane, Steps};
 
 /// Two counters of marked pixels, then two of tiles without the texture.
 const COUNTERS: usize = 4;
 /// Index of the first counter of tiles.
 const TILES: usize = 2;
-/// Bands of rows per compute unit of a CPU.
-const BANDS_PER_UNIT: usize = 4;
-/// Pixels and rows per work-group of `texture_mark`.
-const BLOCK: [usize; 2] = [BLOCK_PIXELS, BLOCK_ROWS];
 /// The factor that a threshold learned from good frames lies above the tiles' mean, less 1: measured on real cloth
 /// (lab/figures/real-pictures.md).
 const MARGIN: f64 = 0.3;
@@ -67,50 +59,17 @@ const MARGIN: f64 = 0.3;
 const FLATNESS_MARGIN: f64 = 0.5;
 /// What the thresholds see is read from the device in one of this many frames, and in each while they are blind.
 const LOOK_FRAMES: u32 = 30;
-/// Most work-items per work-group of `texture_noise`.
-const NOISE_GROUP: usize = 64;
-
-/// The kernels that depend on the device.
-#[derive(Debug)]
-struct Kernels {
-    smooth: Kernel,
-    lattice: Kernel,
-    tiles: Kernel,
-    noise: Kernel,
-    mark: Kernel,
-    peaks: Kernel,
-}
-
-impl Kernels {
-    fn new(program: &Program) -> Result<Self, ClError> {
-        Ok(Self {
-            smooth: program.kernel("texture_smooth")?,
-            lattice: program.kernel("texture_lattice")?,
-            tiles: program.kernel("texture_tiles")?,
-            noise: program.kernel("texture_noise")?,
-            mark: program.kernel("texture_mark")?,
-            peaks: program.kernel("texture_peaks")?,
-        })
-    }
-}
 
 /// A texture comparison for frames of one layout.
 #[derive(Debug)]
 pub struct Texture {
     context: Arc<ClContext>,
     settings: TextureSettings,
-    kernels: Kernels,
+    steps: Steps,
     marker: Marker,
     pictures: Pictures,
-    variant: TextureVariant,
-    /// Work-items per work-group of `texture_noise`.
-    noise_group: usize,
-    /// Most work-items of [`TextureVariant::Rows`].
-    items: usize,
     images: Option<PlaneImages>,
     repeats: Option<Repeats>,
-    /// The steps along vectors of any angle, once they were needed.
-    along: Option<Along>,
     /// Thresholds in 1/256, on the host and on the device.
     thresholds: Option<[u32; CHANNELS]>,
     threshold_memory: Mem,
@@ -198,7 +157,8 @@ impl Texture {
         };
         let repeats = wanted.repeats(self.width, self.frame_height)?;
         let along_x = along_rows(repeats.as_ref());
-        if self.variant == TextureVariant::Items && !texture_items_fit(self.context.caps(), along_x)
+        if self.steps.variant == TextureVariant::Items
+            && !texture_items_fit(self.context.caps(), along_x)
         {
             return Err(ClError::Refused(format!(
                 "pitch-x={} needs more local memory than {} has; set pitch-x",
@@ -218,13 +178,7 @@ impl Texture {
 
     fn take_repeats(&mut self, repeats: Option<Repeats>) -> Result<(), ClError> {
         if let Some(Repeats::Vectors(vectors)) = &repeats {
-            let along = match &mut self.along {
-                Some(along) => along,
-                none => {
-                    let for_gpu = self.variant == TextureVariant::Items;
-                    none.insert(Along::new(&self.context, for_gpu)?)
-                }
-            };
+            let along = self.steps.along(&self.context)?;
             along.take(&self.context, vectors)?;
         }
         self.repeats = repeats;
@@ -233,7 +187,7 @@ impl Texture {
 
     /// The kernels in use.
     pub fn variant(&self) -> TextureVariant {
-        self.variant
+        self.steps.variant
     }
 
     /// Whether it is known after which distances the texture repeats.
@@ -287,7 +241,7 @@ impl Texture {
         let subject = Subject::whole(&input, small.height, &meter);
         warm.mark(subject, MaskTarget::Grey(&output))?;
         warm.peaks(&meter)?;
-        warm.warm_up_list(subject)?;
+        submitted::warm_up_list(&mut warm, subject)?;
         if settings.may_turn || settings.lattice.is_some() {
             let short = [[Repeat::MIN_PITCH_PX, 1.0], [-1.0, Repeat::MIN_PITCH_PX]];
             warm.set_repeats([0.0; 2], Some(Lattice::new(&short)?))?;
@@ -316,8 +270,10 @@ impl Texture {
         };
         let program = context.program(source, &sample_options(layout.sample, settings.image))?;
         let is_cpu = context.caps().is_cpu;
-        let items = context.caps().compute_units * BANDS_PER_UNIT;
-        let scratch_items = (variant == TextureVariant::Rows).then_some(items);
+        let mut steps = Steps::new(context, &program, variant)?;
+        if settings.may_turn {
+            steps.along(context)?;
+        }
         let presence = (settings.contrast != Contrast::Off)
             .then(|| {
                 let program = ProgramSource::Presence;
@@ -325,21 +281,12 @@ impl Texture {
                 Presence::new(context, program, layout, cell, depth, is_cpu)
             })
             .transpose()?;
-        let kernels = Kernels::new(&program)?;
         let mut operator = Self {
-            noise_group: NOISE_GROUP
-                .min(context.kernel_work_group(&kernels.noise)?)
-                .min(context.caps().max_work_item[0]),
-            kernels,
             marker: Marker::new(context, &program, COUNTERS, !is_cpu)?,
-            pictures: Pictures::new(context, width, &window, scratch_items)?,
-            variant,
-            items,
+            pictures: Pictures::new(context, width, &window, steps.scratch_items())?,
+            steps,
             images,
             repeats: None,
-            along: (settings.may_turn)
-                .then(|| Along::new(context, variant == TextureVariant::Items))
-                .transpose()?,
             thresholds,
             threshold_memory: upload(context, &thresholds.unwrap_or_default(), "thresholds")?,
             is_trial: false,
@@ -392,61 +339,6 @@ impl Texture {
         }
     }
 
-    /// Of the frame of the last mark: the lowest contrast of a tile with judged pixels, grey levels of 8 bits.
-    fn lowest_contrast(
-        &mut self,
-        frame: &ClFrame,
-        meter: &Arc<Meter>,
-    ) -> Result<Option<f64>, ClError> {
-        let Some(presence) = &mut self.presence else {
-            return Ok(None);
-        };
-        self.marker.is_clean = false;
-        let mut submission = self.context.submit(meter, self.width * self.window.height);
-        presence.sum(frame, 0.0, &self.marker.counters, TILES, &mut submission)?;
-        self.is_summed = true;
-        submission.send()?.wait("sums of tiles")?;
-        let ignored = self.ignore.as_ref().map(|ignore| ignore.bitmap().clone());
-        let (judged, first) = (&self.judged, self.window.first);
-        presence.lowest_deviation(&self.context, |[x, y, width, height]| {
-            let tile = Rect::new(x, y, width, height);
-            let mut inside = judged.iter().map(|rect| rect.intersect(&tile));
-            inside.any(|rect| match &ignored {
-                _ if rect.is_empty() => false,
-                Some(ignored) => {
-                    let (y0, y1) = (rect.y0 - first, rect.y1 - first);
-                    ignored.count_judged(&[Rect { y0, y1, ..rect }]) > 0
-                }
-                None => true,
-            })
-        })
-    }
-
-    /// What these thresholds see of the frame of the last mark; `None` without one, or without a tile.
-    fn look(&mut self, thresholds: &[u32; CHANNELS]) -> Result<Option<Sight>, ClError> {
-        if !self.has_noise {
-            return Ok(None);
-        }
-        let contrast = match self.presence.as_mut().filter(|_| self.is_summed) {
-            Some(presence) => Some(presence.median_deviation(&self.context)?),
-            None => None,
-        };
-        let noise = self.read_noise()?;
-        let noise = [
-            noise.iter().map(|tile| tile.residual).collect(),
-            noise.iter().map(|tile| tile.mean).collect(),
-        ];
-        Ok(sight(thresholds, noise, contrast, self.depth))
-    }
-
-    /// The noise of the tiles of the last mark.
-    fn read_noise(&self) -> Result<Vec<TileNoise>, ClError> {
-        let mut noise = vec![TileNoise::default(); self.tiles().count()];
-        let bytes = bytemuck::cast_slice_mut(&mut noise);
-        (self.context).read(&self.pictures.noise, 0, bytes, "the tiles' noise")?;
-        Ok(noise)
-    }
-
     /// Takes the pixels to judge in a window.
     fn judge_rows(&mut self, window: &Window) -> Result<(), ClError> {
         self.window = *window;
@@ -484,7 +376,7 @@ impl Texture {
                 ends: false,
                 ..*window
             };
-            let items = self.pictures.scratch.is_some().then_some(self.items);
+            let items = self.steps.scratch_items();
             self.pictures = Pictures::new(&self.context, self.width, &size, items)?;
         }
         if *window != self.window {
@@ -493,285 +385,13 @@ impl Texture {
         Ok(())
     }
 
-    /// A launch over rows, of which a work-group takes `block` pixels and rows.
-    fn range(&self, rows: usize, block: [usize; 2]) -> NdRange {
-        match self.variant {
-            TextureVariant::Rows => NdRange::groups(self.items.min(rows).max(1), 1),
-            TextureVariant::Items => {
-                let groups = [self.width.div_ceil(block[0]), rows.div_ceil(block[1])];
-                NdRange::tiles(groups, TEXTURE_GROUP)
-            }
+    /// What the steps work on.
+    fn plane(&self) -> Plane<'_> {
+        Plane {
+            pictures: &self.pictures,
+            width: self.width,
+            window: self.window,
         }
-    }
-
-    /// Width and height of the plane.
-    fn size_args(&self) -> Result<[Arg<'static>; 2], ClError> {
-        Ok([
-            Arg::I32(to_i32(self.width, "a width")?),
-            Arg::I32(to_i32(self.window.height, "a height")?),
-        ])
-    }
-
-    fn tiles(&self) -> Tiles {
-        Tiles::new(self.width, &self.window)
-    }
-
-    /// Enqueues the steps before the marks.
-    fn make_pictures(
-        &mut self,
-        frame: &ClFrame,
-        submission: &mut Submission,
-    ) -> Result<(), ClError> {
-        let Some(repeats) = self.repeats else {
-            return Ok(());
-        };
-        if let Some(images) = &mut self.images {
-            images.update(frame, submission)?;
-        }
-        let image = self.images.as_ref().and_then(|images| images.get(0));
-        let [width, height] = self.size_args()?;
-        let pitch = self.pictures.pitch_arg()?;
-        let pictures = Arg::Mem(&self.pictures.memory);
-        let tiles = tiles_arg(&self.tiles())?;
-
-        let [src, offset, stride] = source_args(frame.plane(0)?, image, 0)?;
-        let depth = Arg::I32(self.depth as i32);
-        let mut smooth_args = vec![src, offset, stride, width, height, depth];
-        let [along_x, along_y] = repeats.axes().copied().unwrap_or([SMOOTH_ONLY; 2]);
-        smooth_args.extend([repeat_arg(&along_x), pictures, pitch]);
-        let lattice_args = vec![width, height, repeat_arg(&along_y), pictures, pitch];
-        let mut tile_args = vec![width, height, pictures, pitch, tiles];
-        tile_args.push(Arg::Mem(&self.pictures.sums));
-        let (rows, of_tiles) = (self.window.height, self.tiles());
-        let (size, plane) = ([self.width, rows], [width, height, pictures, pitch]);
-        match self.variant {
-            TextureVariant::Rows => {
-                let at_once = self.pictures.rows_at_once();
-                let parts = match repeats {
-                    Repeats::Axes(_) => parts(rows, &of_tiles, &along_y, at_once),
-                    Repeats::Vectors(_) => vec![Part {
-                        smooth: 0..rows,
-                        lattice: 0..0,
-                        tiles: 0..of_tiles.rows,
-                    }],
-                };
-                let scratch = self.pictures.scratch.as_ref().map(Arg::Mem);
-                let items = self.items;
-                let run = |kernel: &mut Kernel,
-                           name: &'static str,
-                           args: &[Arg],
-                           range: Range<usize>,
-                           submission: &mut Submission| {
-                    if range.is_empty() {
-                        return Ok(());
-                    }
-                    let mut args = args.to_vec();
-                    args.extend(scratch);
-                    args.push(Arg::I32(to_i32(range.start, "a row")?));
-                    args.push(Arg::I32(to_i32(range.end, "a row")?));
-                    let items = NdRange::groups(items.min(range.len()), 1);
-                    submission.run(kernel, name, &args, &items)
-                };
-                let kernels = &mut self.kernels;
-                let [smooth, lattice, tiles] =
-                    ["texture_smooth", "texture_lattice", "texture_tiles"];
-                for part in parts {
-                    let Part {
-                        smooth: smoothed,
-                        lattice: made,
-                        tiles: summed,
-                    } = part;
-                    run(
-                        &mut kernels.smooth,
-                        smooth,
-                        &smooth_args,
-                        smoothed,
-                        submission,
-                    )?;
-                    run(
-                        &mut kernels.lattice,
-                        lattice,
-                        &lattice_args,
-                        made,
-                        submission,
-                    )?;
-                    if let (Repeats::Vectors(_), Some(along)) = (repeats, &mut self.along) {
-                        along.run(size, plane, submission)?;
-                    }
-                    run(&mut kernels.tiles, tiles, &tile_args, summed, submission)?;
-                }
-            }
-            TextureVariant::Items => {
-                let reach = texture_line_reach(Some(&along_x));
-                smooth_args.push(Arg::I32(to_i32(reach, "a reach")?));
-                smooth_args.push(Arg::Local(texture_line_bytes(reach)));
-                let range = self.range(rows, [TEXTURE_LINE, 1]);
-                let kernel = &mut self.kernels.smooth;
-                submission.run(kernel, "texture_smooth", &smooth_args, &range)?;
-                if let (Repeats::Vectors(_), Some(along)) = (repeats, &mut self.along) {
-                    along.run(size, plane, submission)?;
-                } else {
-                    let columns = self.width.div_ceil(4 * LATTICE_GROUP);
-                    let range =
-                        NdRange::tiles([columns, rows.div_ceil(LATTICE_ROWS)], LATTICE_GROUP);
-                    let kernel = &mut self.kernels.lattice;
-                    submission.run(kernel, "texture_lattice", &lattice_args, &range)?;
-                }
-                let bytes = of_tiles.count() * 2 * size_of::<u32>();
-                submission.zero(&self.pictures.sums, bytes, "sums of tiles")?;
-                let range = self.range(of_tiles.rows, [WIDE_PIXELS, 1]);
-                let kernel = &mut self.kernels.tiles;
-                submission.run(kernel, "texture_tiles", &tile_args, &range)?;
-            }
-        }
-
-        let around = self.settings.noise_from.neighbourhood();
-        let around = [around.above, around.below, around.beside, 0].map(|n| n as i32);
-        let args = [
-            width,
-            height,
-            tiles,
-            Arg::I32x4(around),
-            Arg::Mem(&self.pictures.sums),
-            Arg::Mem(&self.threshold_memory),
-            Arg::Mem(&self.pictures.noise),
-        ];
-        let group = self.noise_group;
-        let range = NdRange::groups(self.tiles().count().div_ceil(group), group);
-        submission.run(&mut self.kernels.noise, "texture_noise", &args, &range)
-    }
-
-    /// Enqueues the marks; `is_judging`: otherwise the mask is clear.
-    fn mark_pixels(
-        &mut self,
-        is_judging: bool,
-        mask: Memory,
-        mask_offset: usize,
-        submission: &mut Submission,
-    ) -> Result<(), ClError> {
-        let window = self.window;
-        let [width, height] = self.size_args()?;
-        let tiles = tiles_arg(&self.tiles())?;
-        let rois = if is_judging {
-            &self.rois
-        } else {
-            &self.nowhere
-        };
-        let mut args = vec![
-            width,
-            height,
-            Arg::I32(to_i32(window.first, "a row")?),
-            Arg::I32(to_i32(window.rows, "rows")?),
-            Arg::Mem(&self.pictures.memory),
-            self.pictures.pitch_arg()?,
-            tiles,
-            Arg::Mem(&self.pictures.noise),
-            Arg::Mem(&rois.memory),
-            Arg::I32(to_i32(rois.words.len(), "regions")?),
-            Arg::Writes(mask),
-            Arg::U64(mask_offset as u64),
-        ];
-        args.extend(self.marker.counter_args()?);
-        args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-        let range = self.range(window.rows, BLOCK);
-        submission.run(&mut self.kernels.mark, "texture_mark", &args, &range)
-    }
-
-    /// Calls `measure` with the arguments of kernel `run_differences` before and behind the mask. `is_missing`: there are
-    /// tiles without the texture.
-    fn with_difference_args(
-        &mut self,
-        mask: PackedMask,
-        is_missing: bool,
-        measure: impl FnOnce(&mut Lister, &Arc<ClContext>, [&[Arg]; 2]) -> Result<(), ClError>,
-    ) -> Result<(), ClError> {
-        let [plane_width, _] = self.size_args()?;
-        let own = self.own.as_ref().filter(|_| is_missing);
-        // Where the texture is present everywhere the mask stands in for the one before.
-        let own_mask = own.map_or(mask.0, |own| &**own);
-        let args = [
-            plane_width,
-            Arg::I32(to_i32(self.window.first, "a row")?),
-            Arg::Mem(&self.pictures.memory),
-            Arg::U64(self.pictures.strongest_start(&self.window)),
-            self.pictures.pitch_arg()?,
-            Arg::Mem(&self.threshold_memory),
-            Arg::Reads(Memory::Buffer(own_mask)),
-            Arg::I32(i32::from(own.is_some())),
-        ];
-        measure(&mut self.marker.lister, &self.context, [&args, &[]])
-    }
-
-    /// Of the frame of the last [`Inspection::mark`]: by channel the lowest threshold at which no pixel is marked, and the
-    /// mean of that threshold over the tiles; in units of the local noise. `None` while a pitch is unknown.
-    ///
-    /// # Errors
-    /// The failing call.
-    pub fn peaks(&mut self, meter: &Arc<Meter>) -> Result<Option<[[f64; 2]; CHANNELS]>, ClError> {
-        if self.repeats.is_none() || self.contrast == Contrast::Unknown {
-            return Ok(None);
-        }
-        let window = self.window;
-        let tiles = self.tiles();
-        let count = tiles.count();
-        let peaks = &self.pictures.peaks;
-        let inner = self.settings.judged(self.width, &window, PEAK_BORDER);
-        let inner = Rois::new(&self.context, or_nowhere(&inner))?;
-        let [width, height] = self.size_args()?;
-        let mut args = vec![
-            width,
-            height,
-            Arg::I32(to_i32(window.first, "a row")?),
-            Arg::I32(to_i32(window.rows, "rows")?),
-            Arg::Mem(&self.pictures.memory),
-            self.pictures.pitch_arg()?,
-            tiles_arg(&tiles)?,
-            Arg::Mem(&self.rois.memory),
-            Arg::I32(to_i32(self.rois.words.len(), "regions")?),
-            Arg::Mem(&inner.memory),
-            Arg::I32(to_i32(inner.words.len(), "regions")?),
-            // Where no pixel is ignored the peaks stand in for the bitmap, which the kernel does not read.
-            Arg::Mem(self.ignore.as_ref().map_or(peaks, Ignore::memory)),
-            Arg::I32(i32::from(self.ignore.is_some())),
-            Arg::Mem(peaks),
-        ];
-        args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-        let range = match self.variant {
-            // A work-item takes rows of tiles.
-            TextureVariant::Rows => self.range(tiles.rows, BLOCK),
-            TextureVariant::Items => self.range(window.rows, BLOCK),
-        };
-        let context = self.context.clone();
-        let mut submission = context.submit(meter, self.width * window.rows);
-        let bytes = count * size_of::<TilePeaks>();
-        submission.zero(peaks, bytes, "the tiles' peaks")?;
-        submission.run(&mut self.kernels.peaks, "texture_peaks", &args, &range)?;
-        let mut found = vec![TilePeaks::default(); count];
-        submission.read(
-            peaks,
-            0,
-            bytemuck::cast_slice_mut(&mut found),
-            "the tiles' peaks",
-        )?;
-        let noise = self.read_noise()?;
-        let of = |channel: usize| {
-            let needed = |which: usize| {
-                (found.iter().zip(&noise)).filter_map(move |(peaks, noise)| {
-                    let noise = if channel < FIRST_OF_MEAN {
-                        noise.residual
-                    } else {
-                        noise.mean
-                    };
-                    let sum = peaks[which][channel].checked_sub(1)?;
-                    Some(f64::from(needed_q8(sum, channel, noise)) / 256.0)
-                })
-            };
-            let peak = needed(0).fold(0.0, f64::max);
-            let inner: Vec<f64> = needed(1).collect();
-            let typical = inner.iter().sum::<f64>() / inner.len().max(1) as f64;
-            [peak, typical]
-        };
-        Ok(Some(std::array::from_fn(of)))
     }
 }
 
@@ -805,12 +425,18 @@ impl Repeating for Texture {
     }
 }
 
+/// The thresholds of these limits; an infinite one marks nothing.
+fn tried(values: &[f64]) -> [u32; CHANNELS] {
+    let value = |k: usize| values.get(k).copied().and_then(threshold_q8);
+    std::array::from_fn(|k| value(k).unwrap_or(u32::MAX))
+}
+
 /// Whether a buffer has this many bytes.
 fn suffices(buffer: &Option<Arc<ClBuffer>>, bytes: usize) -> bool {
     buffer.as_ref().is_some_and(|buffer| buffer.size() >= bytes)
 }
 
-impl Marks for Texture {
+impl Submitted for Texture {
     fn marker(&mut self) -> (&Arc<ClContext>, &mut Marker) {
         (&self.context, &mut self.marker)
     }
@@ -819,20 +445,6 @@ impl Marks for Texture {
         (self.width, self.width * window.height * self.sample_bytes)
     }
 
-    fn measure_ahead(
-        &mut self,
-        _subject: Subject,
-        mask: DeviceMask,
-        submission: &mut Submission,
-    ) -> Result<(), ClError> {
-        let own = (mask.buffer, mask.offset);
-        self.with_difference_args(own, false, |lister, context, args| {
-            lister.measure_ahead(context, mask, args, submission)
-        })
-    }
-}
-
-impl Submitted for Texture {
     fn look(&mut self, subject: Subject, _leader: Option<&Self>) -> Result<(), ClError> {
         // All frames have the window that the operator was made for.
         if subject.window.is_web {
@@ -844,16 +456,36 @@ impl Submitted for Texture {
     fn submit<'a>(
         &'a mut self,
         Subject { frame, .. }: Subject<'a>,
-        (mask, mask_offset): PackedMask<'a>,
+        mask: PackedMask<'a>,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        let mask = Memory::Buffer(mask);
         let is_judging = self.is_judging();
         let contrast = self.contrast_in_use();
         self.marker.clean(submission)?;
         let slot = self.marker.slot;
-        self.make_pictures(frame, submission)?;
-        self.mark_pixels(is_judging, mask, mask_offset, submission)?;
+        let plane = Plane {
+            pictures: &self.pictures,
+            width: self.width,
+            window: self.window,
+        };
+        if let Some(repeats) = &self.repeats {
+            if let Some(images) = &mut self.images {
+                images.update(frame, submission)?;
+            }
+            let image = self.images.as_ref().and_then(|images| images.get(0));
+            let source = source_args(frame.plane(0)?, image, 0)?;
+            (self.steps).make_pictures(source, self.depth, repeats, &plane, submission)?;
+            let from = self.settings.noise_from;
+            (self.steps).make_noise(from, &self.threshold_memory, &plane, submission)?;
+        }
+        let rois = if is_judging {
+            &self.rois
+        } else {
+            // The mask is clear.
+            &self.nowhere
+        };
+        let counters = self.marker.counter_args()?;
+        (self.steps).mark(rois, mask, counters, &plane, submission)?;
         self.has_noise = true;
         self.is_summed = contrast.is_some() && self.presence.is_some();
         if let (Some(level), Some(presence)) = (contrast, &mut self.presence) {
@@ -869,13 +501,10 @@ impl Submitted for Texture {
             self.marker.is_clean = false;
         }
         if let Some(ignore) = &mut self.ignore {
-            ignore.clear(mask, mask_offset, &self.marker.counters, slot, submission)?;
+            let (mask, offset) = (Memory::Buffer(mask.0), mask.1);
+            ignore.clear(mask, offset, &self.marker.counters, slot, submission)?;
         }
         Ok(())
-    }
-
-    fn counters(&self) -> (&Mem, usize) {
-        self.marker.counted()
     }
 
     fn finish(
@@ -885,12 +514,10 @@ impl Submitted for Texture {
         counts: &[u32],
         missing: Option<PackedMask>,
     ) -> Result<Finished, ClError> {
-        let slot = self.marker.slot;
-        let count = |at: usize| counts.get(at + slot).copied().unwrap_or(0);
         let mut finished = Finished::default();
-        finished.marked.pixels = u64::from(count(0));
+        finished.marked.pixels = self.marker.counted(counts, 0);
         if let (Some(level), Some(presence)) = (self.contrast_in_use(), &mut self.presence)
-            && count(TILES) > 0
+            && self.marker.counted(counts, TILES) > 0
         {
             let context = &self.context;
             let bytes = packed_stride(self.width) * window.rows;
@@ -925,21 +552,28 @@ impl Submitted for Texture {
         Ok(finished)
     }
 
-    fn fail(&mut self) {
-        self.marker.fail();
-    }
-
-    fn measure(
+    fn with_difference_args(
         &mut self,
-        subject: Subject,
+        _subject: Subject,
         mask: PackedMask,
-        runs: &[Run],
-    ) -> Result<&[RunDifference], ClError> {
-        let is_missing = self.marker.marked.missing > 0;
-        self.with_difference_args(mask, is_missing, |lister, context, args| {
-            (lister.measure(context, mask, args, runs, subject.meter)).map(drop)
-        })?;
-        Ok(self.marker.lister.results())
+        is_missing: bool,
+        measure: impl FnOnce(&mut Lister, &Arc<ClContext>, [&[Arg]; 2]) -> Result<(), ClError>,
+    ) -> Result<(), ClError> {
+        let [plane_width, _] = self.plane().size_args()?;
+        let own = self.own.as_ref().filter(|_| is_missing);
+        // Where the texture is present everywhere the mask stands in for the one before.
+        let own_mask = own.map_or(mask.0, |own| &**own);
+        let args = [
+            plane_width,
+            Arg::I32(to_i32(self.window.first, "a row")?),
+            Arg::Mem(&self.pictures.memory),
+            Arg::U64(self.pictures.strongest_start(&self.window)),
+            self.pictures.pitch_arg()?,
+            Arg::Mem(&self.threshold_memory),
+            Arg::Reads(Memory::Buffer(own_mask)),
+            Arg::I32(i32::from(own.is_some())),
+        ];
+        measure(&mut self.marker.lister, &self.context, [&args, &[]])
     }
 
     fn complete(&self, defect: &mut MeasuredDefect) {
@@ -951,7 +585,7 @@ impl Submitted for Texture {
 
 impl Inspection for Texture {
     fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
-        self.mark_frame(subject, mask)
+        submitted::mark(self, subject, mask)
     }
 
     fn list(
@@ -961,7 +595,7 @@ impl Inspection for Texture {
         finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError> {
-        self.list_frame(subject, mask, finder, limits)
+        submitted::list(self, subject, mask, finder, limits)
     }
 
     fn draw(&mut self, _: Subject, _: Picture, _: &ClFrame) -> Result<(), ClError> {
@@ -1006,36 +640,23 @@ impl Inspection for Texture {
         let flatness = values.and_then(|values| values.get(CHANNELS)).copied();
         self.tried_contrast =
             (flatness.filter(|flatness| flatness.is_finite())).map(|flatness| FLATNESS / flatness);
-        let thresholds = match values {
-            Some(values) => {
-                let value = |k: usize| values.get(k).copied().and_then(threshold_q8);
-                // An infinite limit marks nothing.
-                std::array::from_fn(|k| value(k).unwrap_or(u32::MAX))
-            }
-            None => self.thresholds.unwrap_or_default(),
-        };
+        let thresholds = values.map_or_else(|| self.thresholds.unwrap_or_default(), tried);
         let bytes = bytemuck::cast_slice(&thresholds);
         self.context
             .write(&self.threshold_memory, 0, bytes, "thresholds")
     }
 
     fn sights(&mut self, values: Option<&[f64]>) -> Result<Vec<Sight>, ClError> {
-        let thresholds = match values {
-            Some(values) => {
-                let value = |k: usize| values.get(k).copied().and_then(threshold_q8);
-                Some(std::array::from_fn(|k| value(k).unwrap_or(u32::MAX)))
-            }
-            None => self.thresholds,
-        };
+        let thresholds = values.map(tried).or(self.thresholds);
         let Some(thresholds) = thresholds else {
             return Ok(Vec::new());
         };
         if values.is_some() {
-            return Ok(self.look(&thresholds)?.into_iter().collect());
+            return Ok(self.see(&thresholds)?.into_iter().collect());
         }
         match &mut self.looked {
             Some((sight, frames)) if *frames + 1 < LOOK_FRAMES && !sight.is_blind() => *frames += 1,
-            _ => self.looked = self.look(&thresholds)?.map(|sight| (sight, 0)),
+            _ => self.looked = self.see(&thresholds)?.map(|sight| (sight, 0)),
         }
         let sight = self.looked.as_ref().map(|(sight, _)| sight.clone());
         Ok(sight.into_iter().collect())
@@ -1052,17 +673,13 @@ impl Inspection for Texture {
     }
 
     fn basis(&self) -> Basis {
-        let any = if self.is_judging() {
+        let judged = if self.is_judging() {
             self.judged_pixels
         } else {
             0
         };
         Basis {
-            judged: JudgedPixels {
-                any,
-                x: any,
-                y: any,
-            },
+            judged: JudgedPixels::all(judged),
             pitches: self.settings.lengths(),
             lattice: self.settings.turned(),
             alignment: None,

@@ -14,10 +14,11 @@ use clinspect_opencl::{
 
 use crate::{
     MaskTarget, Subject,
-    inspection::{Finished, Marked, Picture, Submitted},
+    inspection::{Marked, Picture},
     lister::{DeviceMask, Scanner},
     marker::{Expand, packed_mask},
     source::{plain_group, target_args},
+    submitted::{Finished, Submitted},
     to_i32, to_u32,
 };
 
@@ -203,12 +204,12 @@ impl Join {
     /// Joins the masks, waits, and returns all counters.
     fn join<O: Submitted>(
         &mut self,
-        parts: &[O],
+        parts: &mut [O],
         target: MaskTarget,
         rows: usize,
         mut submission: Submission,
     ) -> Result<Vec<u32>, ClError> {
-        let counters = parts.iter().map(|part| part.counters().0);
+        let counters = parts.iter_mut().map(|part| part.counters().0);
         let counters: Vec<&Mem> = counters.collect();
         self.enqueue(&counters, target, rows, &mut submission)?;
         let mut counts = vec![0; SLOTS + COMPONENTS * self.words];

@@ -10,6 +10,7 @@ use crate::{
     depth::effective_depth,
     sample_options,
     source::{plain_group, source_args, target_args},
+    submitted::Submitted,
     to_i32,
 };
 
@@ -63,7 +64,8 @@ impl PitchThreshold {
             dst_stride,
         ]);
         let range = NdRange::cover([self.width, self.window.rows], differences.group);
-        let mut submission = self.context.submit(subject.meter, self.judged_bytes());
+        let (_, bytes) = self.mask_size(&self.window);
+        let mut submission = self.context.submit(subject.meter, bytes);
         submission.run(
             &mut differences.show,
             "pitch_threshold_difference",
@@ -93,7 +95,8 @@ impl PitchThreshold {
         let mut args = self.difference_args(subject.frame)?;
         args.extend([Arg::Mem(&counts), Arg::I32(to_i32(last, "counts")?)]);
         let range = NdRange::cover([self.width, self.window.rows], differences.group);
-        let mut submission = self.context.submit(subject.meter, self.judged_bytes());
+        let (_, judged) = self.mask_size(&self.window);
+        let mut submission = self.context.submit(subject.meter, judged);
         submission.zero(&counts, bytes, "the counts of differences")?;
         submission.run(
             &mut differences.count,

@@ -26,12 +26,12 @@ use super::{
 use crate::{
     Contrast, Inspection, MaskTarget, Repeating, Subject, WARM_UP_ROWS,
     depth::{check_threshold, effective_depth},
-    marker::{Marker, Marks, counters},
+    marker::{Marker, counters},
     presence::Presence,
     regions::{Ignore, Rois},
     sample_options,
     source::{PlaneImages, plain_group},
-    upload,
+    submitted, upload,
 };
 
 /// Bands of rows per compute unit of a CPU.
@@ -73,7 +73,7 @@ impl PitchThreshold {
         let subject = Subject::whole(&input, small.height, &meter);
         warm.mark(subject, MaskTarget::Grey(&output))?;
         warm.warm_up_levels(&input, &meter)?;
-        warm.warm_up_list(subject)?;
+        submitted::warm_up_list(&mut warm, subject)?;
         Ok(operator)
     }
 

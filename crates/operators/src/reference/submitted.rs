@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use clinspect_core::{
-    ClError,
-    components::{MeasuredDefect, Run, RunDifference},
-    window::Window,
-};
-use clinspect_opencl::{Arg, ClBuffer, ClContext, Mem, Memory, Meter, Submission};
+use clinspect_core::{ClError, components::MeasuredDefect, window::Window};
+use clinspect_opencl::{Arg, ClBuffer, ClContext, Memory, Meter, Submission};
 
 use super::Reference;
 use crate::{
-    Marked, MaskTarget, Subject,
-    inspection::{Finished, PackedMask, Submitted},
-    marker::{Marker, Marks},
+    MaskTarget, Subject, inspection::PackedMask, lister::Lister, marker::Marker,
+    submitted::Submitted,
 };
 
-impl Marks for Reference {
+impl Submitted for Reference {
+    // Marks are opened and moved.
+    const MEASURES_AHEAD: bool = false;
+
     fn marker(&mut self) -> (&Arc<ClContext>, &mut Marker) {
         (&self.base.context, &mut self.marker)
     }
@@ -24,9 +22,7 @@ impl Marks for Reference {
     fn mask_size(&self, _window: &Window) -> (usize, usize) {
         (self.base.size[0], self.base.bytes())
     }
-}
 
-impl Submitted for Reference {
     fn look(&mut self, subject: Subject, leader: Option<&Self>) -> Result<(), ClError> {
         if self.is_trial {
             return Ok(());
@@ -59,48 +55,22 @@ impl Submitted for Reference {
         (self.comparer).mark(own, model, frame, reading, mask, submission)
     }
 
-    fn counters(&self) -> (&Mem, usize) {
-        self.marker.counted()
-    }
-
-    fn finish(
-        &mut self,
-        _subject: Subject,
-        _mask: PackedMask,
-        counts: &[u32],
-        _missing: Option<PackedMask>,
-    ) -> Result<Finished, ClError> {
-        let count = counts.get(self.marker.slot).copied();
-        let marked = Marked {
-            pixels: count.unwrap_or(0).into(),
-            missing: 0,
-        };
-        self.marker.finish(marked);
-        Ok(Finished {
-            marked,
-            ..Finished::default()
-        })
-    }
-
-    fn fail(&mut self) {
-        self.marker.fail();
-    }
-
-    fn measure(
+    fn with_difference_args(
         &mut self,
         subject: Subject,
-        mask: PackedMask,
-        runs: &[Run],
-    ) -> Result<&[RunDifference], ClError> {
+        _mask: PackedMask,
+        _is_missing: bool,
+        measure: impl FnOnce(&mut Lister, &Arc<ClContext>, [&[Arg]; 2]) -> Result<(), ClError>,
+    ) -> Result<(), ClError> {
         let (Some(model), Some(reading)) = (&self.model, &self.reading) else {
-            return Ok(&[]);
+            return Ok(());
         };
         let base = &self.base;
         let frame = model.reader.aligned(subject.frame, reading);
         let [src, offset, stride, width, _] = base.frame_args(frame.plane(0)?)?;
         let (level, mean) = (reading.level_arg(base), Arg::Mem(&model.mean));
-        let args: [&[Arg]; 2] = [&[src, offset, stride, width, level, mean], &[]];
-        (self.marker.lister).measure(&base.context, mask, args, runs, subject.meter)
+        let args = [src, offset, stride, width, level, mean];
+        measure(&mut self.marker.lister, &base.context, [&args, &[]])
     }
 
     fn change(
