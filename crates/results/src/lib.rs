@@ -19,12 +19,14 @@ mod semu;
 pub mod text;
 #[cfg(feature = "report")]
 pub mod time;
+mod verdict;
 mod words;
 
 pub use alignment::{AlignStep, Alignment};
 pub use defect::Defect;
 pub use defect_event::MOST_DEFECTS;
-pub use defects::{BlindLimit, DEFECT_META, DefectResult, NoneReason, Verdict, VerdictLimits};
+pub use defects::{BlindLimit, DEFECT_META, DefectResult};
 pub use histogram::{HISTOGRAM_META, HistogramResult};
 pub use metas::{FrameTimes, is_same_shape, register};
 pub use semu::semu;
+pub use verdict::{NoneReason, Verdict, VerdictLimits};

@@ -1,0 +1,523 @@
+//! The stream of a running inspector: each frame is judged, and its result is sent.
+
+use std::sync::Arc;
+
+use gst::{glib::subclass::ObjectImplRef, prelude::*, subclass::prelude::*};
+use gst_base::prelude::*;
+
+use super::{
+    COUNTS, Comparing, InspectorImpl, TrainingFrame,
+    blind::Blindness,
+    classify::{Classifier, Rules, features, record},
+    learn::{Finding, Judge, Learning as LimitLearning, NewLimits},
+    masks::Masks,
+    properties::{DrawnPicture, Output, ReportSettings, UsableReportSettings},
+};
+use crate::elements::{
+    base_filter::{
+        ClBaseFilter, ClBaseFilterExt, Frame, FrameStream, InForce, Learning, Live, MessageGate,
+        Negotiated, View, before_caps, put_back, refuse,
+    },
+    lock,
+    saver::Saver,
+};
+use clinspect_core::{
+    ClError,
+    components::{Finder, Listed},
+    ignored::Bitmap,
+    learning::Demand,
+    reference::Step,
+    window::Reach,
+};
+use clinspect_opencl::Meter;
+use clinspect_operators::{Basis, Inspection, Limit, Marked, Picture};
+use clinspect_results::{AlignStep, Alignment, DefectResult, Verdict};
+
+/// The work of a running inspector.
+pub struct InspectorStream<C: Comparing> {
+    pub(super) element: ObjectImplRef<C::Element>,
+    pub(super) live: Live<C::Settings, C::Operator>,
+    pub(super) own: C,
+    /// The properties of every inspector, as they were before the frame, and their revision.
+    pub(super) reporting: UsableReportSettings,
+    revision: Option<u64>,
+    pub(super) classifier: Live<Rules, Classifier>,
+    pub(super) limits: LimitLearning<C::Settings>,
+    /// Size of the frames and bits of their samples.
+    pub(super) frames: ([usize; 2], u32),
+    pub(super) saver: Saver,
+    /// What is sent, since the start.
+    output: Output,
+    pub(super) masks: Option<Masks>,
+    /// The open defects of the web.
+    pub(super) finder: Finder,
+    /// The id of the defect that was listed last.
+    last_id: u32,
+    ignored: Option<(Arc<Bitmap>, gst::Buffer)>,
+    gate: MessageGate,
+    blindness: Blindness,
+    /// The verdict on the last frame, and whether the frame was corrupted.
+    last: Option<(Verdict, bool)>,
+    /// Numbers of the operator and the classifier whose names [`Self::names`] are; `None` if these are unknown.
+    named: Option<[u64; 2]>,
+    names: Names,
+    /// The element's counters, since caps.
+    meter: Option<Arc<Meter>>,
+    /// The frame of a training that is being judged.
+    pub(super) kept: Option<(TrainingFrame<C::Operator>, Finding)>,
+}
+
+impl<C: Comparing> InspectorStream<C> {
+    /// The element starts; `own` is its part of the stream.
+    pub fn open(element: &C::Element, own: C) -> Box<Self> {
+        let inspector = element.inspector();
+        let output = lock(&inspector.reporting).output;
+        *lock(&inspector.output) = Some(output);
+        let object = element.obj();
+        let object: &ClBaseFilter = object.upcast_ref();
+        // With a meta the frame passes in place, without a copy.
+        object.set_in_place(output == Output::Frame);
+        Box::new(Self {
+            live: Live::new(object),
+            own,
+            reporting: ReportSettings::default().usable(),
+            revision: None,
+            classifier: Live::new(object),
+            limits: LimitLearning::default(),
+            frames: ([0; 2], 0),
+            saver: Saver::default(),
+            output,
+            masks: None,
+            finder: Finder::default(),
+            last_id: 0,
+            ignored: None,
+            gate: MessageGate::default(),
+            blindness: Blindness::default(),
+            last: None,
+            named: None,
+            names: Names::default(),
+            meter: None,
+            kept: None,
+            element: element.ref_counted(),
+        })
+    }
+
+    /// Takes the properties of every inspector as they are now: a strip may have waited since [`Self::follow`].
+    fn read_properties(&mut self) -> Result<(), ClError> {
+        let object = self.element.obj();
+        let revision = object.upcast_ref::<ClBaseFilter>().revision();
+        if self.revision == Some(revision) {
+            return Ok(());
+        }
+        self.revision = Some(revision);
+        let inspector = self.element.inspector();
+        let (reporting, refusals) = {
+            let mut now = lock(&inspector.reporting);
+            let refusals = now.take_refusals();
+            (now.usable(), refusals)
+        };
+        for refusal in refusals {
+            refuse(object.upcast_ref(), &refusal, || ());
+        }
+        self.reporting = reporting;
+        let rules = self.reporting.rules.clone();
+        let last = &mut self.revision;
+        self.classifier.apply(rules, |refused, in_force| {
+            put_back(&mut lock(&inspector.reporting).rules, refused, in_force);
+            *last = None;
+        })
+    }
+
+    /// Takes the signals `learn` and `forget`.
+    fn take_requests(&mut self) -> Result<(), ClError> {
+        let requests = &self.element.inspector().learning;
+        if requests.is_pending() {
+            // It asks for the frames that follow.
+            self.own.forget_kept();
+            self.kept = None;
+        }
+        let learn = &self.reporting.learn;
+        let object = self.element.obj();
+        let element: &ClBaseFilter = object.upcast_ref();
+        let operator = &self.live.in_force()?.operator;
+        match (self.limits).take::<C>(requests, learn, element, operator) {
+            Some(learned) => self.apply(&learned),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the properties of limits.
+    pub(super) fn set_limits(&self, limits: &[(Limit, f64)]) {
+        self.element.set_limits(limits);
+        self.element.obj().upcast_ref::<ClBaseFilter>().revise();
+    }
+
+    /// Sets the properties of learned limits, and posts and writes them.
+    pub(super) fn apply(&mut self, learned: &NewLimits) -> Result<(), ClError> {
+        let limits: Vec<_> = learned.values().collect();
+        self.set_limits(&limits);
+        let values: Vec<f64> = limits.iter().map(|(_, value)| *value).collect();
+        let sights = self.live.in_force()?.operator.sights(Some(&values))?;
+        let element = self.element.obj();
+        learned.post::<C::Element>(element.upcast_ref(), &sights);
+        self.save_limits(learned)
+    }
+
+    /// A frame demands this of the limits. They are learned after the last frame, and judge the next one.
+    pub(super) fn count(&mut self, frame_number: u64, demands: &[Demand]) -> Result<(), ClError> {
+        let limits = self.live.in_force()?.operator.limits();
+        let learn = &self.reporting.learn;
+        match self.limits.add(frame_number, demands, learn, &limits) {
+            Some(learned) => self.apply(&learned),
+            None => Ok(()),
+        }
+    }
+
+    /// Marks the defects of a frame, and lists them if a list is wanted.
+    fn inspect(&mut self, frame: &Frame) -> Result<Inspected, ClError> {
+        let mut limits = self.reporting.listing;
+        let has_kept = self.kept() > 0;
+        let finder = &mut self.finder;
+        let is_web = frame.window.is_web;
+        if !is_web {
+            // A frame ends before anything has to be closed by force.
+            limits.max_defect_rows = u32::MAX;
+        } else if limits.max_defects == 0 {
+            // Without a list nobody sees whether open defects continue.
+            finder.reset();
+        }
+        let output = self.output;
+        let in_force = self.live.in_force()?;
+        let classifier = &self.classifier.in_force()?.operator;
+        let learning = &mut self.limits;
+        let judge = Judge {
+            rules: &self.reporting.rules,
+            classifier,
+            listing: &limits,
+        };
+        let masks = self.masks.as_ref().ok_or_else(before_caps)?;
+        let ((marked, listed, demands), mask) = masks.write(frame, |mask, picture| {
+            let subject = frame.subject();
+            let mut demands = None;
+            let InForce {
+                operator, settings, ..
+            } = &mut *in_force;
+            // The frames that were kept come first.
+            let may_count = !frame.is_corrupted && !has_kept;
+            if may_count && learning.counts::<C>(settings, &judge) {
+                demands = judge.demands(operator, subject, mask)?;
+            }
+            // The frame itself is judged by the limits in force.
+            let marked = operator.mark(subject, mask)?;
+            let is_listed = marked.pixels > 0 || (is_web && finder.has_open());
+            let listed = if is_listed && limits.max_defects > 0 {
+                if !is_web {
+                    finder.reset();
+                }
+                operator.list(subject, mask, finder, &limits)?
+            } else {
+                // Without a list, any marked pixel means overflow.
+                Listed {
+                    overflow: marked.pixels > 0,
+                    ..Listed::default()
+                }
+            };
+            if let (Some(out), Output::Picture(kind)) = (picture, output) {
+                let picture = match kind {
+                    DrawnPicture::Model => Picture::Model,
+                    DrawnPicture::Difference => Picture::Difference(C::difference_gain(settings)),
+                };
+                operator.draw(subject, picture, out)?;
+            }
+            Ok((marked, listed, demands))
+        })?;
+        Ok(Inspected {
+            marked,
+            listed,
+            demands,
+            mask,
+        })
+    }
+}
+
+/// Names in results, and the threshold.
+#[derive(Default)]
+struct Names {
+    classes: Vec<String>,
+    channels: Vec<String>,
+    threshold: f64,
+}
+
+/// What was found in a frame.
+struct Inspected {
+    marked: Marked,
+    listed: Listed,
+    /// What the frame demands of the limits, if limits are learned from it.
+    demands: Option<Vec<Demand>>,
+    /// The mask, if it is sent as a meta.
+    mask: Option<gst::Buffer>,
+}
+
+impl<C: Comparing> FrameStream for InspectorStream<C> {
+    fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
+        let inspector = self.element.inspector();
+        let reporting = lock(&inspector.reporting).clone();
+        reporting.check()?;
+        self.meter = Some(caps.importer.meter().clone());
+        self.kept = None;
+        self.own.negotiate(&self.element, caps);
+        self.limits.begin_again(&inspector.learning);
+        lock(&inspector.ignore).read_again();
+        self.classifier.start(reporting.rules, Classifier::new)?;
+        self.masks = Some(match self.output {
+            Output::Frame => Masks::in_meta(caps)?,
+            Output::Mask => Masks::as_buffers(caps)?,
+            Output::Picture(_) => Masks::with_pictures(caps)?,
+        });
+        let settings = self.own.settings(&self.element);
+        let target = caps.target.clone();
+        self.live.start(settings, move |settings| {
+            let operator = C::build(&target, settings)?;
+            target.check_reach(&operator.reach())?;
+            Ok(operator)
+        })?;
+        let layout = &caps.target.layout;
+        self.frames = ([layout.width, layout.height], layout.sample.bits());
+        let has_file = self.read_limits()?;
+        // A file that cannot be used is not replaced unasked: these frames need not be good.
+        if !has_file && C::lacks_limits(self.live.in_force()?) {
+            self.element.inspector().learning.request();
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, revision: u64) -> Result<(), ClError> {
+        let (own, element) = (&self.own, &self.element);
+        let wanted = || own.settings(element);
+        self.live.follow(revision, wanted, |refused, in_force| {
+            C::restore(element, refused, in_force);
+        })
+    }
+
+    fn reach(&self) -> Reach {
+        let in_force = self.live.get();
+        in_force.map_or_else(Reach::default, |in_force| in_force.operator.reach())
+    }
+
+    fn learning(&self) -> Learning {
+        let in_force = self.live.get();
+        in_force.map_or(Learning::Off, |in_force| self.own.learning(in_force))
+    }
+
+    fn learn(&mut self, view: &View) -> Result<(), ClError> {
+        self.own.learn(&self.element, &mut self.live, view)
+    }
+
+    fn leave_out(&mut self) {
+        self.own.leave_out();
+    }
+
+    fn begin_web(&mut self) {
+        self.finder.reset();
+    }
+
+    fn end(&mut self) {
+        while let Some(meter) = self.meter.clone().filter(|_| self.kept() > 0) {
+            // The stream has ended, so no frame waits.
+            if let Err(error) = self.judge_kept(&meter) {
+                let element = self.element.obj();
+                let element: &ClBaseFilter = element.upcast_ref();
+                gst::element_warning!(
+                    element,
+                    gst::LibraryError::Failed,
+                    ("nothing was learned from the frames of the training: {error}")
+                );
+                break;
+            }
+        }
+        self.own.end(&self.element);
+        let inspector = self.element.inspector();
+        let learn = lock(&inspector.reporting).learn.usable().clone();
+        if let Some(why) = self.limits.why_unfinished(&inspector.learning, &learn) {
+            let element = self.element.obj();
+            let element: &ClBaseFilter = element.upcast_ref();
+            gst::element_warning!(element, gst::StreamError::Format, ("{why}"));
+        }
+    }
+
+    fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
+        self.read_properties()?;
+        self.take_requests()?;
+        let object = self.element.obj().clone();
+        let element: &ClBaseFilter = object.upcast_ref();
+        let frame_number = element.frame_number(frame.buffer());
+        let missing = self.limits.missing();
+        if missing > 0 && self.own.training().is_some() {
+            let operator = &mut self.live.in_force()?.operator;
+            (self.own).keep(operator, frame_number, frame.subject(), missing)?;
+        }
+        self.own.prepare(&self.element, self.live.in_force()?);
+        self.judge_kept(frame.meter())?;
+        let Inspected {
+            marked,
+            listed,
+            demands,
+            mask,
+        } = self.inspect(frame)?;
+        if let Some(demands) = demands {
+            self.count(frame_number, &demands)?;
+        }
+        let progress = self.limits.progress().filter(|_| missing > 0);
+        let progress = progress.map(|[good, wanted]| {
+            let kept = u32::try_from(self.kept()).unwrap_or(u32::MAX);
+            [good.saturating_add(kept).min(wanted), wanted]
+        });
+        let in_force = self.live.in_force()?;
+        let (reports, mm_per_pixel) = (&self.reporting.reports, self.reporting.mm_per_pixel);
+        let is_scaled = mm_per_pixel.iter().all(|&mm| mm > 0.0);
+        let mean_level = if is_scaled && !listed.defects.is_empty() {
+            in_force.operator.mean_level()?
+        } else {
+            // The visibility of a defect is not computed, so the device is not read.
+            None
+        };
+        let Basis {
+            judged,
+            pitches: [pitch_x, pitch_y],
+            lattice,
+            alignment,
+            ignored,
+        } = in_force.operator.basis();
+        let InForce {
+            operator: classifier,
+            number,
+            ..
+        } = self.classifier.in_force()?;
+        let named = [in_force.number, *number];
+        // The names go with the result, and come back.
+        if self.named.take() != Some(named) {
+            self.names = Names {
+                classes: classifier.names(),
+                channels: C::channels(in_force),
+                threshold: C::threshold(in_force),
+            };
+        }
+        let names = std::mem::take(&mut self.names);
+        let defects = listed.defects.iter().map(|defect| {
+            self.last_id = self.last_id.checked_add(1).unwrap_or(1);
+            let class = classifier.class_of(&features(defect), defect.is_missing);
+            record(defect, self.last_id, class)
+        });
+        let mut result = DefectResult {
+            element: element.name().into(),
+            frame_number,
+            web: frame.web,
+            first_line: frame.first_line(),
+            width: frame.info().width(),
+            height: frame.info().height(),
+            mean_level: mean_level.unwrap_or(0.0),
+            pitch_x,
+            pitch_y,
+            lattice: lattice.map_or_else(Vec::new, |lattice| lattice.vectors().to_vec()),
+            threshold: names.threshold,
+            alignment: alignment.map(|found| Alignment {
+                shift_x: found.shift[0],
+                shift_y: found.shift[1],
+                match_score: found.score,
+                matched: found.is_matched,
+                transform: found.transform,
+                misfit: found.misfit,
+                step: align_step(found.step),
+                largest_local_shift: found.largest_local_shift,
+            }),
+            training: self.own.training(),
+            learning: progress,
+            blind: None,
+            judged_pixels: judged.any,
+            judged_x: judged.x,
+            judged_y: judged.y,
+            defect_pixels: marked.pixels,
+            missing_pixels: marked.missing,
+            defects: defects.collect(),
+            overflow: listed.overflow,
+            mm_per_pixel_x: mm_per_pixel[0],
+            mm_per_pixel_y: mm_per_pixel[1],
+            class_names: names.classes,
+            channels: names.channels,
+            open_area: listed.largest_open,
+            mask,
+            corrupted: frame.is_corrupted,
+            is_moved: false,
+            ignored: ignored.map(|bitmap| as_buffer(&mut self.ignored, bitmap)),
+            verdict: Verdict::None,
+        };
+        result.verdict = Verdict::new(&result, &classifier.limits);
+        if result.verdict == Verdict::Pass {
+            let sights = in_force.operator.sights(None)?;
+            let is_learning = result.learning.is_some();
+            result.blind = (self.blindness).judge(element, sights, C::Element::CHECK, is_learning);
+            result.verdict = Verdict::new(&result, &classifier.limits);
+        }
+        for (name, count) in result.class_counts() {
+            element.count_class(name, count);
+        }
+        result.attach(frame.output()).map_err(|error| {
+            ClError::Input(format!("cannot attach a meta to the buffer: {error}"))
+        })?;
+        let [passed, failed, unjudged, missing] = COUNTS;
+        element.set_count(missing, self.limits.missing() as u64);
+        element.count(match result.verdict {
+            Verdict::Pass => passed,
+            Verdict::Fail => failed,
+            Verdict::None => unjudged,
+        });
+        let now = (result.verdict, result.corrupted);
+        let changed = self.last.replace(now) != Some(now);
+        let times = element.frame_times(frame.buffer());
+        // A change of the verdict restarts the interval.
+        if self
+            .gate
+            .opens(&reports.messages, times.running_time, changed)
+        {
+            let summary = Some(result.summary());
+            element.post(
+                times.message(element, C::Element::MESSAGE, summary, |fields| {
+                    result.write_message(fields);
+                    fields.set("settings", C::in_words(in_force));
+                    if reports.message_defects {
+                        fields.set("defects", result.defect_structures());
+                    }
+                }),
+            );
+        }
+        let event = reports.events.then(|| result.to_event());
+        self.named = Some(named);
+        self.names = Names {
+            classes: result.class_names,
+            channels: result.channels,
+            threshold: result.threshold,
+        };
+        Ok(event)
+    }
+}
+
+fn align_step(step: Step) -> AlignStep {
+    match step {
+        Step::Affine => AlignStep::Affine,
+        Step::Shift => AlignStep::Shift,
+        Step::Start => AlignStep::Start,
+        Step::None => AlignStep::Nothing,
+    }
+}
+
+/// The bitmap as a buffer for metas; the last one is kept.
+fn as_buffer(last: &mut Option<(Arc<Bitmap>, gst::Buffer)>, bitmap: Arc<Bitmap>) -> gst::Buffer {
+    match last {
+        Some((known, buffer)) if Arc::ptr_eq(known, &bitmap) => buffer.clone(),
+        _ => {
+            let buffer = gst::Buffer::from_slice(bitmap.bytes().to_vec());
+            *last = Some((bitmap, buffer.clone()));
+            buffer
+        }
+    }
+}
