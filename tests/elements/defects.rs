@@ -8,7 +8,7 @@ use gstclinspect::results::{Defect, DefectResult, Verdict};
 
 use crate::{
     frames::{ARRANGEMENTS, PADDED, PLAIN, read},
-    oracle::pitch_threshold::{Settings, compare},
+    oracle::pitch_threshold::{self, compare},
     panels::{DEFAULT, ListSettings, RECOMMENDED, listed, recommended, spotted, without_ids},
     support::{
         Rig, buffer_at, buffer_of, caps_of, constant, noise, pitch_threshold_settings, start,
@@ -181,7 +181,7 @@ fn defects_in_meta_regions_and_messages_equal_the_reference() {
             let caps = wanted_caps.parse().unwrap();
             let mut rig = Rig::between(&element, &caps_of(&frame), &caps);
             let output = rig.pass(buffer_at(&frame, &device, 0));
-            let settings = Settings {
+            let settings = pitch_threshold::Settings {
                 scale_factors: vec![0.3, 0.15, 0.07],
                 ..recommended(threshold)
             };

@@ -10,7 +10,7 @@ use gstclinspect::results::HistogramResult;
 use crate::{
     device::say,
     frames::{ARRANGEMENTS, Frame, PLAIN, read},
-    oracle::pitch_threshold::{Settings, compare, pack},
+    oracle::pitch_threshold::{self, compare, pack},
     results::{assert_counted, assert_smoothed},
     support::{Rig, caps_of, feed, judged, noise, pitch_threshold_settings, start},
 };
@@ -216,7 +216,7 @@ fn pitch_threshold_frames_that_end_at_a_guard_page_are_judged() {
 
 #[test]
 fn lattice_on_frames_that_end_at_a_guard_page_is_judged() {
-    let settings = Settings {
+    let settings = pitch_threshold::Settings {
         vectors: vec![[1.5, -1.25]],
         inward: true,
         match_center: true,

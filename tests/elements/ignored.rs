@@ -15,7 +15,7 @@ use crate::{
     frames::{Frame, PLAIN, read},
     oracle::{
         ignore::ignored,
-        pitch_threshold::{Outcome, Settings, compare, pack},
+        pitch_threshold::{self, Outcome, compare, pack},
     },
     panels::recommended,
     support::{Rig, buffer_of, caps_of, feed, noise, pitch_threshold_settings, start},
@@ -135,12 +135,12 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn settings() -> Settings {
+fn settings() -> pitch_threshold::Settings {
     pitch_threshold_settings(4.0, 3.0, 10.0)
 }
 
 fn expected(frame: &Frame, ignored: Vec<bool>) -> Outcome {
-    let settings = Settings {
+    let settings = pitch_threshold::Settings {
         ignored,
         ..settings()
     };
@@ -227,7 +227,7 @@ fn ignored_tiles_without_the_pattern_are_not_marked() {
     let line = "clpitchthreshold pitch-x=16 pitch-y=16 min-contrast=30 threshold=200";
     for right in [128.0, 200.5, 256.0] {
         let polygons = vec![vec![120.0, 0.0, right, 0.0, right, 128.0, 120.0, 128.0]];
-        let settings = Settings {
+        let settings = pitch_threshold::Settings {
             pitch_x: 16.0,
             pitch_y: 16.0,
             min_contrast: 30.0,

@@ -7,7 +7,7 @@ use gstclinspect::results::{DefectResult, Verdict};
 use crate::{
     frames::{Frame, PLAIN, read},
     oracle::{
-        pitch_threshold::{Settings, compare, contrast},
+        pitch_threshold::{self, compare, contrast},
         put,
     },
     panels::recommended,
@@ -63,13 +63,13 @@ fn spot_on_a_turned_pattern_is_found_along_its_vectors_only() {
     let mut rig = Rig::new(&element, &caps_of(&good));
     let mut pass = |frame: &Frame| {
         let output = rig.pass(buffer_of(frame, &device));
-        let settings = Settings {
+        let settings = pitch_threshold::Settings {
             vectors: vectors.to_vec(),
             scales: 0,
             ..recommended(25.0)
         };
         // The search for the pattern learns from the good frame, which comes first.
-        let settings = Settings {
+        let settings = pitch_threshold::Settings {
             min_contrast: contrast(good.component(0), &settings).expect("a contrast") / 2.0,
             ..settings
         };

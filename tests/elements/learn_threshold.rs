@@ -7,7 +7,7 @@ use crate::{
     common::panel::PanelSpec,
     content::random,
     frames::{Frame, PLAIN, read},
-    oracle::pitch_threshold::{Settings, compare, difference},
+    oracle::pitch_threshold::{self, compare, difference},
     panels::{DEFAULT, ListSettings, Panels, listed, recommended},
     reference_picture::Folder,
     support::{Rig, buffer_of, caps_of, start},
@@ -28,8 +28,8 @@ fn panels() -> Panels {
 }
 
 /// The settings of [`ELEMENT`] for the reference.
-fn settings(threshold: f64) -> Settings {
-    Settings {
+fn settings(threshold: f64) -> pitch_threshold::Settings {
+    pitch_threshold::Settings {
         pitch_x: 16.0,
         pitch_y: 16.0,
         inward: false,
@@ -354,7 +354,7 @@ fn each_level_of_scales_has_its_own_limit() {
     let marked = |at: usize, level: f64| {
         let mut factors = vec![1.0; 2];
         factors[at] = level / 255.0;
-        let settings = Settings {
+        let settings = pitch_threshold::Settings {
             scales: 2,
             scale_factors: factors,
             ..settings(255.0)

@@ -11,7 +11,7 @@ use crate::{
     common::panel::PanelSpec,
     frames::{ARRANGEMENTS, Arrangement, Frame, PLAIN, read},
     oracle::{
-        pitch_threshold::{Outcome, Settings, compare, contrast},
+        pitch_threshold::{self, Outcome, compare, contrast},
         put,
     },
     panels::{Panels, recommended},
@@ -24,8 +24,8 @@ const PITCH: f64 = 16.0;
 const SMOOTHED: &str = "clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold threshold=8";
 
 /// The default settings at this threshold for the reference.
-fn defaults(threshold: f64, min_contrast: f64) -> Settings {
-    Settings {
+fn defaults(threshold: f64, min_contrast: f64) -> pitch_threshold::Settings {
+    pitch_threshold::Settings {
         pitch_x: PITCH,
         pitch_y: PITCH,
         min_contrast,
@@ -293,7 +293,7 @@ fn frames_of_a_tile_or_less_and_16_bits_equal_the_reference() {
             if width < 3 || height < 1 {
                 continue;
             }
-            let settings = Settings {
+            let settings = pitch_threshold::Settings {
                 multiples: vec![1],
                 pitch_x: 2.5_f64.min((width as f64 - 1.0) / 3.0),
                 pitch_y: 0.0,

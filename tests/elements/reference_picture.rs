@@ -11,7 +11,7 @@ use crate::{
     frames::{Frame, PADDED, PLAIN, read},
     oracle::{
         put,
-        trained::{self, Motion, Normalize, Outcome, Settings},
+        trained::{self, Motion, Normalize, Outcome},
     },
     support::{Rig, buffer_of, caps_of, start},
 };
@@ -120,7 +120,7 @@ fn expected(frames: &[Frame], frame: &Frame, shift: [i64; 2], normalize: Normali
     trained::compare(
         frame.component(0),
         &model,
-        &Settings {
+        &trained::Settings {
             threshold: f64::from(20 * scale(frame)),
             deviation_factor: 4.0,
             edge_tolerance: 0,

@@ -10,7 +10,7 @@ use gstclinspect::results::{BlindLimit, DefectResult, NoneReason, Verdict};
 use crate::{
     common::panel::PanelSpec,
     frames::{Frame, PLAIN},
-    oracle::pitch_threshold::{Settings, contrast},
+    oracle::pitch_threshold::{self, contrast},
     panels::{Panels, recommended},
     reference_picture::{frame_of, trained_rig, with_defect},
     support::{Rig, buffer_of, caps_of, constant, start},
@@ -37,7 +37,7 @@ fn result(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>) -> DefectResult
 }
 
 fn contrast_of(frame: &Frame) -> f64 {
-    let settings = Settings {
+    let settings = pitch_threshold::Settings {
         pitch_x: 16.0,
         pitch_y: 16.0,
         ..recommended(8.0)

@@ -1,5 +1,8 @@
 //! `clpitchthreshold pitch-x=-1 pitch-y=-1` on patterns that are turned against rows and columns.
 
+use std::sync::Arc;
+
+use clinspect_opencl::ClContext;
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
 use gstclinspect::results::{DefectResult, Verdict};
@@ -7,7 +10,7 @@ use gstclinspect::results::{DefectResult, Verdict};
 use crate::{
     frames::{Frame, PLAIN, read},
     oracle::{
-        pitch_threshold::{Settings, compare, contrast},
+        pitch_threshold::{self, compare, contrast},
         put,
     },
     panels::recommended,
@@ -62,16 +65,16 @@ fn sheet(format: Format, degrees: f64, spot: Option<[usize; 2]>) -> Frame {
     })
 }
 
-struct Told {
+struct Estimate {
     lattice: Vec<f64>,
     angle: f64,
     error: f64,
     pitches: [f64; 2],
 }
 
-fn told(fields: &gst::StructureRef) -> Told {
+fn estimate(fields: &gst::StructureRef) -> Estimate {
     let lattice: gst::Array = fields.get("lattice").unwrap();
-    Told {
+    Estimate {
         lattice: lattice.iter().map(|v| v.get().unwrap()).collect(),
         angle: fields.get("angle").unwrap(),
         error: fields.get("standard-error").unwrap(),
@@ -79,9 +82,9 @@ fn told(fields: &gst::StructureRef) -> Told {
     }
 }
 
-fn estimated(rig: &Rig) -> Told {
+fn estimated(rig: &Rig) -> Estimate {
     let estimates: gst::Structure = rig.only("clpitchthreshold").property("estimates");
-    told(&estimates)
+    estimate(&estimates)
 }
 
 /// Asserts that the vectors are those of the pattern turned by this angle.
@@ -104,13 +107,13 @@ fn assert_turned(vectors: &[f64], degrees: f64) {
 #[track_caller]
 fn assert_judged_as_told(output: &gst::Buffer, frame: &Frame, good: &Frame) -> DefectResult {
     let result = DefectResult::read(output).remove(0);
-    let settings = |vectors: &[[f64; 2]]| Settings {
+    let settings = |vectors: &[[f64; 2]]| pitch_threshold::Settings {
         vectors: vectors.to_vec(),
         scales: 0,
         multiples: vec![1],
         ..recommended(25.0)
     };
-    let settings = Settings {
+    let settings = pitch_threshold::Settings {
         min_contrast: contrast(good.component(0), &settings(&result.lattice)).unwrap() / 2.0,
         ..settings(&result.lattice)
     };
@@ -120,15 +123,23 @@ fn assert_judged_as_told(output: &gst::Buffer, frame: &Frame, good: &Frame) -> D
     result
 }
 
+/// An element that looks for vectors in frames like this one.
+fn rig_for(frame: &Frame) -> Rig {
+    let element = "clpitchthreshold threshold=25 multiples=<1>";
+    Rig::new(element, &caps_of(frame))
+}
+
+/// Judges a frame.
+fn judged(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>) -> DefectResult {
+    DefectResult::read(&rig.pass(buffer_of(frame, device))).remove(0)
+}
+
 #[test]
 fn pattern_at_any_angle_is_compared_along_its_vectors_from_the_first_frame_on() {
     let Some(device) = start() else { return };
     for degrees in [1.0, 3.0, 7.0, 21.0, 44.0, -12.0] {
         let good = sheet(Format::Gray8, degrees, None);
-        let mut rig = Rig::new(
-            "clpitchthreshold threshold=25 multiples=<1>",
-            &caps_of(&good),
-        );
+        let mut rig = rig_for(&good);
         assert!(estimated(&rig).lattice.is_empty());
         let output = rig.pass(buffer_of(&good, &device));
         let result = assert_judged_as_told(&output, &good, &good);
@@ -171,15 +182,12 @@ fn pattern_at_any_angle_is_compared_along_its_vectors_from_the_first_frame_on() 
 fn pieces_at_other_angles_are_compared_along_their_own_vectors() {
     let Some(device) = start() else { return };
     let good = sheet(Format::Gray8, 5.0, None);
-    let mut rig = Rig::new(
-        "clpitchthreshold threshold=25 multiples=<1>",
-        &caps_of(&good),
-    );
+    let mut rig = rig_for(&good);
     rig.pass(buffer_of(&good, &device));
     for degrees in [17.0, -31.0, 40.0, 2.0, 29.0, -8.0] {
         for (spot, verdict) in [(None, Verdict::Pass), (Some(SPOT), Verdict::Fail)] {
             let frame = sheet(Format::Gray8, degrees, spot);
-            let result = DefectResult::read(&rig.pass(buffer_of(&frame, &device))).remove(0);
+            let result = judged(&mut rig, &frame, &device);
             assert_eq!(result.verdict, verdict, "{degrees}°");
             assert_turned(result.lattice.as_flattened(), degrees);
         }
@@ -193,18 +201,14 @@ fn pieces_at_other_angles_are_compared_along_their_own_vectors() {
 fn pattern_that_turns_is_followed_and_told_once() {
     let Some(device) = start() else { return };
     let good = sheet(Format::Gray8, 5.0, None);
-    let mut rig = Rig::new(
-        "clpitchthreshold threshold=25 multiples=<1>",
-        &caps_of(&good),
-    );
+    let mut rig = rig_for(&good);
     rig.pass(buffer_of(&good, &device));
     let messages = rig.told("clpitchthreshold-pitch");
     assert_eq!(messages.len(), 1);
-    assert_turned(&told(&messages[0]).lattice, 5.0);
+    assert_turned(&estimate(&messages[0]).lattice, 5.0);
     let frame = sheet(Format::Gray8, 8.0, None);
     for _ in 0..5 {
-        let output = rig.pass(buffer_of(&frame, &device));
-        let result = DefectResult::read(&output).remove(0);
+        let result = judged(&mut rig, &frame, &device);
         assert_eq!(result.verdict, Verdict::Pass);
         assert_turned(result.lattice.as_flattened(), 8.0);
     }
@@ -218,15 +222,12 @@ fn pattern_that_turns_is_followed_and_told_once() {
 fn pattern_that_goes_is_lost_after_five_frames_and_found_again() {
     let Some(device) = start() else { return };
     let good = sheet(Format::Gray8, 7.0, None);
-    let mut rig = Rig::new(
-        "clpitchthreshold threshold=25 multiples=<1>",
-        &caps_of(&good),
-    );
+    let mut rig = rig_for(&good);
     rig.pass(buffer_of(&good, &device));
     let gone = noise(Format::Gray8, SIZE, PLAIN);
     for frame in 0..5 {
         assert_turned(&estimated(&rig).lattice, 7.0);
-        let result = DefectResult::read(&rig.pass(buffer_of(&gone, &device))).remove(0);
+        let result = judged(&mut rig, &gone, &device);
         assert_ne!(result.verdict, Verdict::Pass, "frame {frame}");
     }
     assert!(estimated(&rig).lattice.is_empty());
@@ -234,7 +235,7 @@ fn pattern_that_goes_is_lost_after_five_frames_and_found_again() {
         rig.pass(buffer_of(&good, &device));
     }
     assert_turned(&estimated(&rig).lattice, 7.0);
-    let result = DefectResult::read(&rig.pass(buffer_of(&good, &device))).remove(0);
+    let result = judged(&mut rig, &good, &device);
     assert_eq!(result.verdict, Verdict::Pass);
 }
 
@@ -242,12 +243,9 @@ fn pattern_that_goes_is_lost_after_five_frames_and_found_again() {
 fn parallel_pattern_is_compared_at_its_pitches() {
     let Some(device) = start() else { return };
     let frame = sheet(Format::Gray8, 0.0, None);
-    let mut rig = Rig::new(
-        "clpitchthreshold threshold=25 multiples=<1>",
-        &caps_of(&frame),
-    );
+    let mut rig = rig_for(&frame);
     for _ in 0..3 {
-        let result = DefectResult::read(&rig.pass(buffer_of(&frame, &device))).remove(0);
+        let result = judged(&mut rig, &frame, &device);
         assert_eq!(result.verdict, Verdict::Pass);
         assert!(result.lattice.is_empty());
         let held = estimated(&rig);
@@ -269,11 +267,8 @@ fn lines_that_repeat_along_one_axis_only_are_compared_along_their_normal() {
         let turns = (normal[0] * x + normal[1] * y) / (CELL[0] * CELL[0]);
         120.0 + 50.0 * (std::f64::consts::TAU * turns).cos()
     });
-    let mut rig = Rig::new(
-        "clpitchthreshold threshold=25 multiples=<1>",
-        &caps_of(&lines),
-    );
-    let result = DefectResult::read(&rig.pass(buffer_of(&lines, &device))).remove(0);
+    let mut rig = rig_for(&lines);
+    let result = judged(&mut rig, &lines, &device);
     assert_eq!(result.verdict, Verdict::Pass);
     let [[x, y]] = result.lattice[..] else {
         panic!("{:?}", result.lattice)
@@ -288,15 +283,12 @@ fn lines_that_repeat_along_one_axis_only_are_compared_along_their_normal() {
 fn components_of_a_turned_pattern_are_compared_along_the_vectors_of_its_luma() {
     let Some(device) = start() else { return };
     let good = sheet(Format::Rgb, 33.0, None);
-    let mut rig = Rig::new(
-        "clpitchthreshold threshold=25 multiples=<1>",
-        &caps_of(&good),
-    );
+    let mut rig = rig_for(&good);
     for (frame, verdict) in [
         (&good, Verdict::Pass),
         (&sheet(Format::Rgb, 33.0, Some(SPOT)), Verdict::Fail),
     ] {
-        let result = DefectResult::read(&rig.pass(buffer_of(frame, &device))).remove(0);
+        let result = judged(&mut rig, frame, &device);
         assert_eq!(result.verdict, verdict);
         assert_turned(result.lattice.as_flattened(), 33.0);
     }
@@ -315,7 +307,7 @@ fn limit_is_learned_from_pieces_at_several_angles() {
     }
     for (spot, verdict) in [(None, Verdict::Pass), (Some(SPOT), Verdict::Fail)] {
         let frame = sheet(Format::Gray8, 23.0, spot);
-        let result = DefectResult::read(&rig.pass(buffer_of(&frame, &device))).remove(0);
+        let result = judged(&mut rig, &frame, &device);
         assert!(
             (2.0..25.0).contains(&result.threshold),
             "{}",

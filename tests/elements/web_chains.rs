@@ -12,7 +12,7 @@ use crate::{
 
 /// What the tests compare: rows without padding, defects, sums of judged and marked pixels, and counts.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct Outcome {
     rows: Vec<u8>,
     defects: Vec<(i64, [u32; 4], String)>,
     judged: u64,
@@ -20,7 +20,7 @@ struct Seen {
     counts: Vec<u64>,
 }
 
-fn seen(strips: &[gst::Buffer], row: usize) -> Seen {
+fn seen(strips: &[gst::Buffer], row: usize) -> Outcome {
     let results: Vec<DefectResult> = strips.iter().flat_map(|s| DefectResult::read(s)).collect();
     let mut counts = Vec::new();
     for result in strips.iter().flat_map(|s| HistogramResult::read(s)) {
@@ -31,7 +31,7 @@ fn seen(strips: &[gst::Buffer], row: usize) -> Seen {
     }
     let height = results.first().map_or(0, |result| result.height as usize);
     let stride = strips[0].size() / height.max(1);
-    Seen {
+    Outcome {
         rows: rows_of(strips, row, if height > 0 { stride } else { row }),
         defects: in_web(&results),
         judged: results.iter().map(|r| r.judged_pixels).sum(),

@@ -12,13 +12,13 @@ use crate::{
 
 /// What leaves an element: the time of a strip, or time and duration of a gap, in ms.
 #[derive(Debug, Clone, PartialEq)]
-enum Left {
+enum Output {
     Strip(u64),
     Gap(u64, Option<u64>),
 }
 
 /// The strips and gaps that leave, in order.
-fn watched(rig: &mut Rig) -> Arc<Mutex<Vec<Left>>> {
+fn watched(rig: &mut Rig) -> Arc<Mutex<Vec<Output>>> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let all = seen.clone();
     let kinds = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
@@ -26,13 +26,13 @@ fn watched(rig: &mut Rig) -> Arc<Mutex<Vec<Left>>> {
     pad.add_probe(kinds, move |_, info| {
         if let Some(buffer) = info.buffer() {
             let time = buffer.pts().unwrap().mseconds();
-            all.lock().unwrap().push(Left::Strip(time));
+            all.lock().unwrap().push(Output::Strip(time));
         } else if let Some(gst::EventView::Gap(gap)) = info.event().map(|event| event.view()) {
             let (time, duration) = gap.get();
             let duration = duration.map(gst::ClockTime::mseconds);
             all.lock()
                 .unwrap()
-                .push(Left::Gap(time.mseconds(), duration));
+                .push(Output::Gap(time.mseconds(), duration));
         }
         gst::PadProbeReturn::Ok
     });
@@ -75,17 +75,21 @@ fn a_gap_event_stays_between_its_strips_and_the_web_goes_on() {
         let left = watched(&mut rig);
         // Before the first strip nothing is held.
         rig.harness().push_event(gap(0, 5));
-        assert_eq!(*left.lock().unwrap(), [Left::Gap(0, Some(5))], "{element}");
-        let mut expected = vec![Left::Gap(0, Some(5))];
+        assert_eq!(
+            *left.lock().unwrap(),
+            [Output::Gap(0, Some(5))],
+            "{element}"
+        );
+        let mut expected = vec![Output::Gap(0, Some(5))];
         for (index, mut strip) in strips(&rows, 8).into_iter().enumerate() {
             // The web stands still for 30 ms behind each third strip.
             let time = 10 * index as u64 + 30 * (index as u64 / 3);
             (strip.get_mut().unwrap()).set_pts(gst::ClockTime::from_mseconds(time));
             rig.push(strip).unwrap();
-            expected.push(Left::Strip(time));
+            expected.push(Output::Strip(time));
             if index % 3 == 2 {
                 rig.harness().push_event(gap(time + 10, 30));
-                expected.push(Left::Gap(time + 10, Some(30)));
+                expected.push(Output::Gap(time + 10, Some(30)));
             }
         }
         assert!(left.lock().unwrap().len() < expected.len(), "{element}");
@@ -125,17 +129,17 @@ fn gap_events_while_the_web_stands_become_one() {
         rig.harness()
             .push_event(gst::event::CustomDownstream::new(mark));
         rig.harness().push_event(gap(50_040, 20));
-        assert_eq!(*left.lock().unwrap(), [Left::Strip(0)]);
+        assert_eq!(*left.lock().unwrap(), [Output::Strip(0)]);
         for mut strip in all {
             let time = strip.pts().unwrap() + gst::ClockTime::from_mseconds(50_030);
             strip.get_mut().unwrap().set_pts(time);
             rig.push(strip).unwrap();
         }
         end(&mut rig);
-        let mut expected: Vec<Left> = [0, 10, 20].map(Left::Strip).into();
-        expected.push(Left::Gap(30, last.map(|_| 50_010)));
-        expected.push(Left::Gap(50_040, Some(20)));
-        expected.extend((3..8).map(|strip| Left::Strip(50_030 + 10 * strip)));
+        let mut expected: Vec<Output> = [0, 10, 20].map(Output::Strip).into();
+        expected.push(Output::Gap(30, last.map(|_| 50_010)));
+        expected.push(Output::Gap(50_040, Some(20)));
+        expected.extend((3..8).map(|strip| Output::Strip(50_030 + 10 * strip)));
         assert_eq!(*left.lock().unwrap(), expected);
     }
 }
@@ -152,7 +156,7 @@ fn a_gap_event_for_missing_data_ends_the_web() {
         let after = one_web(&element, strips(second, 8), 8);
         let mut rig = Rig::new(&element, &caps(8));
         let left = watched(&mut rig);
-        let mut expected: Vec<Left> = (0..5).map(|strip| Left::Strip(10 * strip)).collect();
+        let mut expected: Vec<Output> = (0..5).map(|strip| Output::Strip(10 * strip)).collect();
         for strip in strips(first, 8) {
             rig.push(strip).unwrap();
         }
@@ -162,7 +166,7 @@ fn a_gap_event_for_missing_data_ends_the_web() {
             .duration(gst::ClockTime::from_mseconds(20))
             .gap_flags(gst::GapFlags::DATA);
         rig.harness().push_event(lost.build());
-        expected.push(Left::Gap(50, Some(20)));
+        expected.push(Output::Gap(50, Some(20)));
         assert_eq!(*left.lock().unwrap(), expected, "{element}");
         for (index, mut strip) in strips(second, 8).into_iter().enumerate() {
             let fields = strip.get_mut().unwrap();
@@ -172,7 +176,7 @@ fn a_gap_event_for_missing_data_ends_the_web() {
                 fields.set_flags(gst::BufferFlags::DISCONT);
             }
             rig.push(strip).unwrap();
-            expected.push(Left::Strip(time));
+            expected.push(Output::Strip(time));
         }
         let sent = end(&mut rig);
         assert_eq!(*left.lock().unwrap(), expected, "{element}");

@@ -97,7 +97,7 @@ const QUICK_STEP: Duration = Duration::from_millis(4);
 
 /// The record of a run.
 #[derive(Default)]
-struct Seen {
+struct Record {
     /// Frames that left the source, in all sessions.
     sent: AtomicU64,
     /// Frames that reached the end of each branch.
@@ -107,7 +107,7 @@ struct Seen {
     latencies: Mutex<Latencies>,
 }
 
-impl Seen {
+impl Record {
     fn leaves_source(&self, buffer: &gst::BufferRef) {
         self.sent.fetch_add(1, Ordering::Relaxed);
         let time = buffer
@@ -146,7 +146,7 @@ fn watch(pad: &gst::Pad, look: impl Fn(&gst::BufferRef) + Send + Sync + 'static)
     });
 }
 
-fn build(source: &str, seen: &Arc<Seen>) -> Pipeline {
+fn build(source: &str, seen: &Arc<Record>) -> Pipeline {
     let branches: Vec<String> = BRANCHES
         .iter()
         .enumerate()
@@ -235,7 +235,7 @@ fn play(
 }
 
 /// Waits for the frames in flight, and stops; returns the duration of the stop.
-fn drain_and_stop(pipeline: &Pipeline, seen: &Seen, what: &str) -> Duration {
+fn drain_and_stop(pipeline: &Pipeline, seen: &Record, what: &str) -> Duration {
     pipeline.send_event(gst::event::Eos::new());
     let kinds = [gst::MessageType::Eos, gst::MessageType::Error];
     let last = pipeline
@@ -260,7 +260,7 @@ fn soak(name: &str, source: &str) {
     let minutes = setting("CLINSPECT_SOAK_MINUTES", 3);
     let seed = setting("CLINSPECT_SOAK_SEED", 1) as u64;
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(Record::default());
     let what = format!("{name}, seed {seed}");
     let pipeline = build(source, &seen);
     for session in 0..QUICK_SESSIONS {

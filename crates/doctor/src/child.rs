@@ -37,7 +37,7 @@ pub enum End {
 
 /// What a child printed, and how it ended.
 #[derive(Debug)]
-pub struct Done {
+pub struct ChildResult {
     /// How it ended.
     pub end: End,
     /// Its standard output.
@@ -45,7 +45,7 @@ pub struct Done {
     errors: String,
 }
 
-impl Done {
+impl ChildResult {
     /// Whether the child exited with 0.
     pub fn is_success(&self) -> bool {
         matches!(self.end, End::Exited(status) if status.success())
@@ -84,7 +84,7 @@ impl Done {
 ///
 /// # Errors
 /// The program cannot be started.
-pub fn run(command: &mut Command, limit: Duration) -> io::Result<Done> {
+pub fn run(command: &mut Command, limit: Duration) -> io::Result<ChildResult> {
     let mut child = command
         .process_group(0)
         .stdin(Stdio::piped())
@@ -121,7 +121,7 @@ pub fn run(command: &mut Command, limit: Duration) -> io::Result<Done> {
         let bytes = pipe.recv_timeout(PATIENCE).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     };
-    Ok(Done {
+    Ok(ChildResult {
         end,
         output: text(output),
         errors: text(errors),
@@ -147,7 +147,7 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn shell(line: &str, limit: Duration) -> Done {
+    fn shell(line: &str, limit: Duration) -> ChildResult {
         run(Command::new("sh").args(["-c", line]), limit).unwrap_or_else(|error| panic!("{error}"))
     }
 

@@ -82,7 +82,7 @@ impl Drop for Pin {
 
 /// A GstMemory in which frames came.
 #[derive(Debug)]
-struct Known {
+struct SourceMemory {
     /// Address and length of all its bytes.
     range: (usize, usize),
     /// The importers that had a frame in this memory.
@@ -95,7 +95,7 @@ struct Known {
 /// The memories of frames that came to a context, by the address of their GstMemory.
 #[derive(Debug)]
 pub(crate) struct Pins {
-    known: Lock<HashMap<usize, Known>>,
+    known: Lock<HashMap<usize, SourceMemory>>,
 }
 
 impl Default for Pins {
@@ -132,7 +132,7 @@ impl Pins {
         let key = key_of(memory);
         let mut known = self.known.lock();
         let Some(entry) = known.get_mut(&key) else {
-            let entry = Known {
+            let entry = SourceMemory {
                 range,
                 seen_by: vec![importer],
                 pin: None,

@@ -75,7 +75,7 @@ struct Wrong {
 }
 
 /// A test of one operator.
-trait Known {
+trait KnownAnswer {
     /// Results on the host.
     type Answer: PartialEq;
 
@@ -164,7 +164,7 @@ impl Trial {
 
     /// Runs the test of an operator on frames of this size, unless it has passed already. `subject` says what runs, for
     /// the error and as the key of a pass: the operator, its variant and what selects its kernels.
-    fn run<K: Known>(
+    fn run<K: KnownAnswer>(
         &self,
         size: [usize; 2],
         known: impl FnOnce(&Arc<ClContext>, &FrameLayout) -> Result<K, ClError>,

@@ -2,7 +2,7 @@
 //!
 //! Source: docs/semantics.md, "Comparison along vectors". Values are 65,536 times a sample.
 
-use crate::pitch_threshold::Settings;
+use crate::pitch_threshold;
 
 /// Samples of a frame, row-major.
 #[derive(Clone, Copy)]
@@ -96,7 +96,7 @@ pub(crate) fn sums(
     picture: Picture,
     [x, y]: [i64; 2],
     (multiple, v): (u32, [f64; 2]),
-    s: &Settings,
+    s: &pitch_threshold::Settings,
 ) -> Option<Sums> {
     let d = distance(multiple, v);
     let double = distance(2 * multiple, v);

@@ -2,7 +2,7 @@
 //!
 //! Source: docs/semantics.md, "Stains".
 
-use crate::pitch_threshold::{Comparison, Settings, fire, neighbour_of};
+use crate::pitch_threshold::{self, Comparison, fire, neighbour_of};
 
 /// A block that a level marks.
 pub(super) struct Block {
@@ -75,7 +75,7 @@ pub(super) fn marked_blocks(
     samples: &[i64],
     repaired: &[i64],
     [width, height]: [usize; 2],
-    s: &Settings,
+    s: &pitch_threshold::Settings,
     comparisons: &[Comparison],
 ) -> Vec<Block> {
     let frame = |samples: &[i64]| Picture {
@@ -127,7 +127,12 @@ pub(super) fn marked_blocks(
 }
 
 /// Whether all pixels of the frame whose mean a block's sample is lie in one region and none is ignored.
-fn may_judge([x, y]: [usize; 2], size: usize, [width, height]: [usize; 2], s: &Settings) -> bool {
+fn may_judge(
+    [x, y]: [usize; 2],
+    size: usize,
+    [width, height]: [usize; 2],
+    s: &pitch_threshold::Settings,
+) -> bool {
     let reach = |at: usize, n: usize| at.saturating_sub(size - 1)..(at + 2 * size - 1).min(n);
     let (columns, rows) = (reach(x, width), reach(y, height));
     let is_inside = |&[left, top, w, h]: &[usize; 4]| {
@@ -153,7 +158,7 @@ fn compare(
     picture: &Picture,
     comparison: &Comparison,
     theta: i64,
-    s: &Settings,
+    s: &pitch_threshold::Settings,
 ) -> Option<i64> {
     let [width, height] = picture.size;
     let (at, n, line) = if comparison.along_columns {

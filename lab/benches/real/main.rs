@@ -28,7 +28,7 @@ use peers::Peers;
 #[command(name = "real")]
 struct Args {
     #[command(subcommand)]
-    what: What,
+    data: DataSet,
     /// A Python with numpy and cv2; without it the peers are left out
     #[arg(long, global = true)]
     python: Option<PathBuf>,
@@ -41,7 +41,7 @@ struct Args {
 }
 
 #[derive(Subcommand)]
-enum What {
+enum DataSet {
     /// Woven cloth: AITEX
     Cloth {
         /// Holds Defect_images, Mask_images and NoDefect_images
@@ -94,11 +94,11 @@ fn main() -> Result<()> {
         seed: random.seed,
         verbose: args.verbose,
     };
-    let document = match &args.what {
-        What::Cloth { folder, random } => cloth::measure(folder, peers, &effort(random))?,
-        What::Grid { folder, random } => grid::measure(folder, peers, &effort(random))?,
-        What::Fabrics { folder } => fabrics::measure(folder, peers, args.verbose)?,
-        What::Boards { folder, tune } => boards::measure(folder, peers, *tune, args.verbose)?,
+    let document = match &args.data {
+        DataSet::Cloth { folder, random } => cloth::measure(folder, peers, &effort(random))?,
+        DataSet::Grid { folder, random } => grid::measure(folder, peers, &effort(random))?,
+        DataSet::Fabrics { folder } => fabrics::measure(folder, peers, args.verbose)?,
+        DataSet::Boards { folder, tune } => boards::measure(folder, peers, *tune, args.verbose)?,
     };
     eprintln!("all: {:.0} s", started.elapsed().as_secs_f64());
     print!("{document}");

@@ -54,7 +54,7 @@ enum Operator {
     List(Box<PitchThreshold>, gst::Memory, Box<Finder>, Vec<u32>),
 }
 
-struct Ours {
+struct OperatorRun {
     operator: Operator,
     context: Arc<ClContext>,
     importer: Importer,
@@ -234,7 +234,7 @@ pub fn prepare(
         }
         _ => return Err(format!("no operator is called {task}").into()),
     };
-    Ok(Box::new(Ours {
+    Ok(Box::new(OperatorRun {
         operator,
         context,
         host: buffer(frame, &info, bytes, None)?,
@@ -370,7 +370,7 @@ fn pitch(
     refused(settings, PitchThreshold::new(context, layout, &wanted))
 }
 
-impl Contestant for Ours {
+impl Contestant for OperatorRun {
     fn run(&mut self) -> Result<Times, Error> {
         let started = Instant::now();
         let brought = if self.transfers {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gst::{glib, prelude::*};
 
-use super::properties::{MemoryObject, Settings};
+use super::properties::{self, MemoryObject};
 use clinspect_core::ClError;
 use clinspect_opencl::{ClAllocator, ClContext, Meter, new_plain_pool, new_video_pool};
 use clinspect_operators::SelfTest;
@@ -35,7 +35,7 @@ impl Device {
     /// # Errors
     /// There is no such device, or it cannot be used.
     pub fn open(
-        settings: &Settings,
+        settings: &properties::Settings,
         source: &gst::Pad,
         tell: impl Fn(ClError) + Send + Sync + 'static,
     ) -> Result<Self, ClError> {

@@ -19,7 +19,7 @@ use gst_base::{
 use super::{
     device::{self, Device, QueueQuery},
     faults::Faults,
-    properties::{self, MemoryObject, Settings},
+    properties::{self, MemoryObject},
     reports::Counts,
     stream::{
         Buffers, Frame, FrameStream, Negotiated, Target, Treatment, View, before_caps, is_corrupted,
@@ -136,7 +136,7 @@ impl Running {
 /// An element on a device.
 #[derive(Default)]
 pub struct ClBaseFilter {
-    pub(super) settings: Mutex<Settings>,
+    pub(super) settings: Mutex<properties::Settings>,
     /// See [`Self::revision`].
     revision: AtomicU64,
     pub(super) device: Mutex<Option<Device>>,

@@ -53,7 +53,7 @@ pub(super) struct Strip {
 }
 
 /// What waits, in order.
-pub(super) enum Held {
+pub(super) enum QueueEntry {
     Strip(Strip),
     /// An event that came behind a strip.
     Event(gst::Event),
@@ -93,7 +93,7 @@ pub(super) struct Web {
     /// Counts webs since the start.
     number: u64,
     begins: Option<Reason>,
-    held: VecDeque<Held>,
+    held: VecDeque<QueueEntry>,
     /// Offset of the last strip.
     offset: Option<u64>,
     /// Bytes of a strip's buffer.
@@ -191,8 +191,8 @@ impl Web {
         self.rows.clear();
         self.learns_at = LEARNING_ROWS;
         let events = self.held.drain(..).filter_map(|held| match held {
-            Held::Strip(_) => None,
-            Held::Event(event) => Some(event),
+            QueueEntry::Strip(_) => None,
+            QueueEntry::Event(event) => Some(event),
         });
         events.collect()
     }
@@ -203,7 +203,7 @@ impl Web {
         let held = self
             .held
             .iter()
-            .filter(|held| matches!(held, Held::Strip(_)));
+            .filter(|held| matches!(held, QueueEntry::Strip(_)));
         self.skipped += held.count() as u64 + strips;
         self.end(Reason::Discont)
     }
@@ -226,7 +226,7 @@ impl Web {
     /// Copies the strips that keep the memory of their source, which then has all of it again.
     pub fn give_memory_back(&mut self) {
         for held in &mut self.held {
-            if let Held::Strip(strip) = held
+            if let QueueEntry::Strip(strip) = held
                 && let Ok(copy) = strip.buffer.copy_deep()
             {
                 strip.buffer = copy;
@@ -237,13 +237,13 @@ impl Web {
     /// Holds an event behind the strips. GAP events without a strip between them become one: a source may send
     /// them for hours while the web stands still.
     pub fn hold_event(&mut self, event: gst::Event) {
-        if let Some(Held::Event(last)) = self.held.back_mut()
+        if let Some(QueueEntry::Event(last)) = self.held.back_mut()
             && let Some(both) = gap_of_both(last, &event)
         {
             *last = both;
             return;
         }
-        self.held.push_back(Held::Event(event));
+        self.held.push_back(QueueEntry::Event(event));
     }
 
     /// Adds a strip. Returns why a web begins with it, if one does. Its buffer stays in use until
@@ -261,8 +261,8 @@ impl Web {
     ) -> Result<Option<Reason>, ClError> {
         let past = self.rows.past();
         let oldest = self.held.iter().find_map(|held| match held {
-            Held::Strip(strip) => Some(strip),
-            Held::Event(_) => None,
+            QueueEntry::Strip(strip) => Some(strip),
+            QueueEntry::Event(_) => None,
         });
         let mut keep = oldest.map_or(past, |oldest| oldest.rows.start);
         keep = keep.saturating_sub(reach.above() as u64);
@@ -304,7 +304,7 @@ impl Web {
             self.corrupted.pop_front();
         }
         self.held
-            .push_back(Held::Strip(Strip { buffer: held, rows }));
+            .push_back(QueueEntry::Strip(Strip { buffer: held, rows }));
         Ok(self.begins.take())
     }
 
@@ -356,10 +356,10 @@ impl Web {
 
     /// Takes the next held strip or event, if the rows that it needs have come. `ends`: no more rows
     /// come.
-    pub fn take(&mut self, reach: &Reach, ends: bool, learning: Learning) -> Option<Held> {
+    pub fn take(&mut self, reach: &Reach, ends: bool, learning: Learning) -> Option<QueueEntry> {
         let may_leave = match self.held.front()? {
-            Held::Event(_) => true,
-            Held::Strip(strip) => {
+            QueueEntry::Event(_) => true,
+            QueueEntry::Strip(strip) => {
                 let has_learned = learning != Learning::Needed || self.learns_at > LEARNING_ROWS;
                 ends || (has_learned && self.rows.past() >= reach.to_come(&strip.rows))
             }

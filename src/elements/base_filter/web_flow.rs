@@ -11,7 +11,7 @@ use super::{
     ClBaseFilterExt,
     imp::{ClBaseFilter, ForCaps, Running},
     stream::{Buffers, Frame, FrameStream, Learning, View, before_caps},
-    web::{Held, Reason, Strip, Web},
+    web::{QueueEntry, Reason, Strip, Web},
 };
 use crate::elements::lock;
 use clinspect_core::ClError;
@@ -185,17 +185,17 @@ impl ClBaseFilter {
         loop {
             match self.next(ends)? {
                 None => return Ok(gst::FlowSuccess::Ok),
-                Some(Held::Event(event)) => {
+                Some(QueueEntry::Event(event)) => {
                     self.parent_sink_event(event);
                 }
-                Some(Held::Strip(strip)) => {
+                Some(QueueEntry::Strip(strip)) => {
                     self.send_strip(strip, ends)?;
                 }
             }
         }
     }
 
-    fn next(&self, ends: bool) -> Result<Option<Held>, gst::FlowError> {
+    fn next(&self, ends: bool) -> Result<Option<QueueEntry>, gst::FlowError> {
         if self.with_web(|web| web.holds()) != Some(true) {
             return Ok(None);
         }

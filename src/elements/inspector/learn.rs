@@ -133,7 +133,7 @@ pub fn signals<T: InspectorImpl>() -> [Signal; 2] {
 
 /// The settings on which demands depend. Demands of different ones do not count together.
 #[derive(Debug, Clone, PartialEq)]
-struct Under<S> {
+struct DemandSettings<S> {
     comparison: S,
     rules: Rules,
     listing: Limits,
@@ -143,7 +143,7 @@ struct Under<S> {
 pub(super) struct Learning<S> {
     /// The good frames; `None` if nothing is learned and nothing was.
     learner: Option<Learner>,
-    under: Option<Under<S>>,
+    under: Option<DemandSettings<S>>,
     /// Limits were learned from these frames, some of which may have been forgotten.
     has_learned: bool,
 }
@@ -512,8 +512,8 @@ impl Judge<'_> {
         Ok(Some(std::mem::take(&mut finding.demands)))
     }
 
-    fn under<C: Comparing>(&self, settings: &C::Settings) -> Under<C::Settings> {
-        Under {
+    fn under<C: Comparing>(&self, settings: &C::Settings) -> DemandSettings<C::Settings> {
+        DemandSettings {
             comparison: C::counted_under(settings),
             rules: self.rules.clone(),
             listing: *self.listing,

@@ -6,7 +6,7 @@ use clinspect_core::{ClError, layout::FrameLayout, mask::packed_stride};
 use clinspect_opencl::{ClContext, Memory, Meter, frame::ClFrame};
 
 use super::{
-    Known, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced, wrong_count,
+    KnownAnswer, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced, wrong_count,
 };
 use crate::colour::{Join, Splitter};
 
@@ -59,7 +59,7 @@ struct Test {
 
 const NAMES: [&str; 4] = ["red", "green", "blue", "luma"];
 
-impl Known for Test {
+impl KnownAnswer for Test {
     /// Red, green, blue and luma.
     type Answer = [Vec<u32>; 4];
 

@@ -10,7 +10,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::flat_field::Field;
 
-use super::{Known, Output, Picture, Trial, Wrong, picture::noise, reduced};
+use super::{KnownAnswer, Output, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{FlatField, FlatFieldMode, FlatFieldSettings, flat_field::highest_level};
 
 /// The test frame is at least this long along each axis.
@@ -88,7 +88,7 @@ struct Test {
     field: Field,
 }
 
-impl Known for Test {
+impl KnownAnswer for Test {
     /// Samples of each component.
     type Answer = Vec<Vec<f64>>;
 

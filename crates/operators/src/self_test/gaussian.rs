@@ -6,7 +6,7 @@ use clinspect_core::{ClError, layout::FrameLayout};
 use clinspect_opencl::{Meter, frame::ClFrame};
 use clinspect_oracle::gaussian::{gaussian_f64, gaussian_integer};
 
-use super::{Known, Output, Picture, Trial, Wrong, picture::noise, reduced};
+use super::{KnownAnswer, Output, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{Arithmetic, Gaussian, GaussianSettings};
 
 impl Trial {
@@ -47,7 +47,7 @@ struct Test {
     most: u32,
 }
 
-impl Known for Test {
+impl KnownAnswer for Test {
     /// Samples of each component.
     type Answer = Vec<Vec<f64>>;
 

@@ -6,7 +6,7 @@ use clinspect_core::{ClError, layout::FrameLayout, region::Rect};
 use clinspect_opencl::{Meter, frame::ClFrame};
 use clinspect_oracle::histogram::{chroma_region, histogram};
 
-use super::{Known, Picture, Trial, Wrong, picture::noise, reduced};
+use super::{KnownAnswer, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{Histogram, HistogramSettings};
 
 /// Pixels along each axis that are counted at least.
@@ -59,7 +59,7 @@ struct Test {
     layout: FrameLayout,
 }
 
-impl Known for Test {
+impl KnownAnswer for Test {
     /// The bins of each component, one after the other.
     type Answer = Vec<u32>;
 

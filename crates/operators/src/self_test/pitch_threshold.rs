@@ -12,7 +12,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::pitch_threshold as definition;
 
-use super::{Known, Picture, Trial, Wrong, picture::noise, reduced};
+use super::{KnownAnswer, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{
     Borders, Compare, Contrast, Inspection, PitchThreshold, PitchThresholdSettings, Polarity,
     Subject, depth::effective_depth,
@@ -187,7 +187,7 @@ impl Test {
     }
 }
 
-impl Known for Test {
+impl KnownAnswer for Test {
     type Answer = definition::Outcome;
 
     /// A pattern, noise about as large as the threshold, a few large deviations, and in the second round a corner

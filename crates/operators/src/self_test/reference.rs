@@ -11,7 +11,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::trained as definition;
 
-use super::{Known, Mask, Picture, Trial, Wrong, picture::noise, reduced};
+use super::{KnownAnswer, Mask, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{
     Align, Inspection, NormalizeBy, Polarity, Reference, ReferenceSettings, Subject,
     depth::effective_depth,
@@ -138,7 +138,7 @@ impl Test {
     }
 }
 
-impl Known for Test {
+impl KnownAnswer for Test {
     /// The answer depends on the motion that the operator finds.
     type Answer = ();
 

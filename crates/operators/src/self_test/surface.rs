@@ -11,7 +11,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::surface as definition;
 
-use super::{Known, Mask, Picture, Trial, Wrong, picture::noise, reduced};
+use super::{KnownAnswer, Mask, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{
     Inspection, LearnedSurface, Subject, Surface, SurfaceSettings, depth::effective_depth,
 };
@@ -148,7 +148,7 @@ struct Test {
     depth: u32,
 }
 
-impl Known for Test {
+impl KnownAnswer for Test {
     type Answer = definition::Outcome;
 
     fn draw(&self, picture: &mut Picture, round: u64) {

@@ -8,7 +8,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::texture as definition;
 
-use super::{Known, Mask, Picture, Trial, Wrong, picture::noise, reduced};
+use super::{KnownAnswer, Mask, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{Contrast, Inspection, Subject, Texture, TextureSettings, depth::effective_depth};
 
 /// The test frame is at least this long along each axis: two tiles.
@@ -89,7 +89,7 @@ struct Test {
     depth: u32,
 }
 
-impl Known for Test {
+impl KnownAnswer for Test {
     type Answer = definition::Outcome;
 
     fn draw(&self, picture: &mut Picture, round: u64) {

@@ -16,7 +16,7 @@ use clinspect_oracle::{
     unpack::{Bayer, sample},
 };
 
-use super::{COLUMNS, Known, Output as Written, Picture, ROWS, Trial, Wrong, picture::noise};
+use super::{COLUMNS, KnownAnswer, Output as Written, Picture, ROWS, Trial, Wrong, picture::noise};
 use crate::Unpack;
 
 /// The test frame is at least this long along each axis: a row has a vector between its ends.
@@ -117,7 +117,7 @@ impl Test {
     }
 }
 
-impl Known for Test {
+impl KnownAnswer for Test {
     /// Samples of each component.
     type Answer = Vec<Vec<f64>>;
 
