@@ -130,6 +130,10 @@ constants! {
         &MOST_SET_ROWS = [crate::scales::MOST_SET_ROWS];
     }
     surface {
+        /// Elements on both sides of a row of a padded plane that repeat those at the edges.
+        PAD: usize = 16;
+        /// Blocks of a padded row are at most so long.
+        PAD_BLOCK: usize = 64;
         &CELL = [crate::surface::CELL];
         &DIMENSIONS = [crate::surface::DIMENSIONS];
         &PROTOTYPES = [crate::surface::PROTOTYPES];
