@@ -3,7 +3,6 @@
  *
  * BY_ROWS   1 on a CPU: a work-item makes a row of elements, with vectors of neighbours; local size 1. 0 elsewhere: a
  *           work-item makes one element, and those beyond the last one do nothing
- * BAND      rows of cells that a work-item of surface_logs makes
  *
  * surface_smooth      samples -> f_0, per pixel
  * surface_halve       f_l -> f_(l+1), per sample of the latter
@@ -24,24 +23,34 @@
  * | f, next       | levels, padded: see `line_at`                                                   |
  * | energy        | planes of a uint per cell, padded: filter k of level l is plane 8 * l + k          |
  * | means, distances | a uint per cell, padded                                                      |
- * | features      | planes of a short per cell; the last three are used as they are, the others less g of their tile |
+ * | features      | planes of a short per cell (`feature_plane`); the last three are used as they are, the others less g |
  * | row_sums      | three planes of a uint per cell, with room for those of a padded plane           |
  * | weights       | per feature its DIMENSIONS weights, and zeros                                    |
- * | prototypes    | of sixteen prototypes the first value of each, then the second one, and so on; then the next sixteen |
- * | norms         | per prototype the sum of its squared values                                     |
+ * | prototypes    | BY_ROWS: of TOGETHER prototypes the first value of each, then the second one, and so on; then the next ones. Else a prototype's values, then those of the next one |
+ * | half_norms    | per prototype half the sum of its squared values                                |
  *
- * Exactness: integers, or floats that hold integers below 2^24. A response is at most 2 * 4095, a sum of 144 of them plus
- * 8 * 144 has 21 bits. A product of two projected values is below 2^20, and a sum of twelve below 2^24.
+ * Exactness: integers, or floats that hold halves below 2^23 or integers below 2^24. A response is at most 2 * 4095, a sum of
+ * 144 of them plus 8 * 144 has 21 bits. A product of two projected values is below 2^20, and a sum of twelve below 2^24.
  */
 #define FILTERS 8
 #define ENERGIES (3 * FILTERS)
 #define TILE_CELLS (TILE / CELL)
-/* Prototypes that are compared together. */
-#define TOGETHER 16
+/* How prototypes and norms are stored: those of a CPU for sixteen prototypes that are compared together. */
+#if BY_ROWS
+typedef float16 prototypes_t;
+typedef float16 norms_t;
+#else
+typedef float4 prototypes_t;
+typedef float norms_t;
+#endif
 
 #if BY_ROWS
 #define EACH(at, count) for (int at = 0; at < (count); at++)
+#define LOG_ROWS 1
+#define NOVELTY_ROWS 1
 #else
+#define LOG_ROWS BAND
+#define NOVELTY_ROWS NOVELTY_BAND
 #define EACH(at, count) for (int at = get_global_id(0); at < (count); at += get_global_size(0))
 #endif
 
@@ -50,6 +59,12 @@
 static size_t pitch_of(int count)
 {
     return (size_t)(count + PAD_BLOCK - 1) / PAD_BLOCK * PAD_BLOCK + 2 * PAD;
+}
+
+/* Elements from a plane of features to the next one: no two of them lie at the same place in a cache's ways. */
+static size_t feature_plane(int columns, int rows)
+{
+    return ((size_t)columns * rows + FEATURE_BLOCK - 1) / FEATURE_BLOCK * FEATURE_BLOCK + FEATURE_PAD;
 }
 
 /* The first element of the row nearest to `y`. */
@@ -80,6 +95,7 @@ static int sample_of(PLANE_ARGS, int x, int y, int width, int height, int depth)
     return level_of(PLANE_SAMPLE(clamp(x, 0, width - 1), clamp(y, 0, height - 1)), depth);
 }
 
+#if BY_ROWS && SAMPLE_BYTES == 1 && !USE_IMAGE
 /* f_0 of any pixel. */
 static ushort smooth_at(PLANE_ARGS, int x, int y, int width, int height, int depth)
 {
@@ -92,6 +108,7 @@ static ushort smooth_at(PLANE_ARGS, int x, int y, int width, int height, int dep
     }
     return (ushort)(sum >> 4);
 }
+#endif
 
 __kernel void surface_smooth(PLANE_ARGS, int width, int height, int depth, __global ushort *f)
 {
@@ -109,10 +126,23 @@ __kernel void surface_smooth(PLANE_ARGS, int width, int height, int depth, __glo
                           c[x + 1]);
     row[width - 1] = smooth_at(PLANE, width - 1, y, width, height, depth);
 #else
-    EACH(x, width)
+    EACH(block, (width + SMOOTH_PIXELS - 1) / SMOOTH_PIXELS)
     {
-        const ushort value = smooth_at(PLANE, x, y, width, height, depth);
-        STORE_PADDED(row, x, width, value);
+        const int first = block * SMOOTH_PIXELS;
+        /* 1 2 1 down each column. */
+        int columns[SMOOTH_PIXELS + 2];
+        for (int i = 0; i < SMOOTH_PIXELS + 2; i++) {
+            const int x = first - 1 + i;
+            columns[i] = sample_of(PLANE, x, y - 1, width, height, depth) +
+                         2 * sample_of(PLANE, x, y, width, height, depth) +
+                         sample_of(PLANE, x, y + 1, width, height, depth);
+        }
+        for (int i = 0; i < SMOOTH_PIXELS; i++) {
+            const int x = first + i;
+            const ushort value = (ushort)((columns[i] + 2 * columns[i + 1] + columns[i + 2] + 8) >> 4);
+            if (x < width)
+                STORE_PADDED(row, x, width, value);
+        }
     }
 #endif
     PAD_ROW(row, width)
@@ -297,7 +327,7 @@ static uint sum_along(__global const uint *row, int column, int reach)
  * parts of ilog. */
 #define ILOG_ONE (256 * 127)
 
-/* E of a plane of energies in BAND rows from `first`; `reach` is a constant where this is called. */
+/* E of a plane of energies in LOG_ROWS rows from `first`; `reach` is a constant where this is called. */
 static void make_logs(__global const uint *RESTRICT energy, int columns, int rows, int first, int side, int reach,
                       __global short *RESTRICT features)
 {
@@ -320,7 +350,7 @@ static void make_logs(__global const uint *RESTRICT energy, int columns, int row
         uint kept[5];
         for (int j = 0; j < 2 * reach; j++)
             kept[j] = sum_along(line_at(energy, first + j - reach, columns, rows), column, reach);
-        for (int n = 0; n < BAND && first + n < rows; n++) {
+        for (int n = 0; n < LOG_ROWS && first + n < rows; n++) {
             kept[2 * reach] = sum_along(line_at(energy, first + n + reach, columns, rows), column, reach);
             uint sum = more;
             for (int j = 0; j <= 2 * reach; j++)
@@ -335,12 +365,12 @@ static void make_logs(__global const uint *RESTRICT energy, int columns, int row
 
 __kernel void surface_logs(int columns, int rows, __global const uint *energy, __global short *features)
 {
-    const int bands = (rows + BAND - 1) / BAND;
-    const int k = get_global_id(1) / bands, first = get_global_id(1) % bands * BAND;
+    const int bands = (rows + LOG_ROWS - 1) / LOG_ROWS;
+    const int k = get_global_id(1) / bands, first = get_global_id(1) % bands * LOG_ROWS;
     if (k >= ENERGIES)
         return;
     energy += k * (rows * pitch_of(columns));
-    features += k * ((size_t)columns * rows);
+    features += k * feature_plane(columns, rows);
     if (k < FILTERS)
         make_logs(energy, columns, rows, first, CELL, 1, features);
     else if (k < 2 * FILTERS)
@@ -355,7 +385,7 @@ __kernel void surface_log_sums(int columns, int rows, int tile_rows, __global co
     const int row = get_global_id(1);
     if (row >= tile_rows)
         return;
-    const size_t cells = (size_t)columns * rows;
+    const size_t cells = feature_plane(columns, rows);
     __global uint *sums = column_sums + (size_t)row * columns;
     const int end = tile_end(row, tile_rows, rows, TILE_CELLS);
 #if BY_ROWS
@@ -486,7 +516,7 @@ __kernel void surface_means(int columns, int rows, int tile_columns, int tile_ro
     const int row = get_global_id(1);
     if (row >= rows)
         return;
-    const size_t cells = (size_t)columns * rows, plane = rows * pitch_of(columns);
+    const size_t cells = feature_plane(columns, rows), plane = rows * pitch_of(columns);
     __global const uint *tiles = contrast + tile_of(row * CELL, tile_rows) * tile_columns;
     features += ENERGIES * cells + (size_t)row * columns;
     EACH(block, (columns + MEANS - 1) / MEANS)
@@ -508,7 +538,29 @@ __kernel void surface_means(int columns, int rows, int tile_columns, int tile_ro
     }
 }
 
-/* The sum of the elements. */
+/* z of the cells of a column in rows first to first + NOVELTY_ROWS - 1, or the last row instead of those behind it; four
+ * elements are 0. */
+static void project(int16 z[NOVELTY_ROWS], __global const short *features, int column, int first, int columns, int rows,
+                    int g, __constant const int *feature_means, __constant const int16 *weights)
+{
+#pragma unroll
+    for (int i = 0; i < NOVELTY_ROWS; i++)
+        z[i] = (int16)128;
+    for (int k = 0; k < ENERGIES + 3; k++) {
+        __global const short *of_plane = features + k * feature_plane(columns, rows) + column;
+        const int less = feature_means[k] + (k < ENERGIES ? g : 0);
+        const int16 of_feature = weights[k];
+#pragma unroll
+        for (int i = 0; i < NOVELTY_ROWS; i++) {
+            const size_t row = min(first + i, rows - 1);
+            z[i] += of_feature * clamp(of_plane[row * columns] - less, -4095, 4095);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < NOVELTY_ROWS; i++)
+        z[i] = clamp(z[i] >> 8, (int16)-1023, (int16)1023);
+}
+
 static int sum_of(int16 v)
 {
     const int8 of_8 = v.lo + v.hi;
@@ -516,58 +568,78 @@ static int sum_of(int16 v)
     return of_4.x + of_4.y + of_4.z + of_4.w;
 }
 
-/* The least element. */
-static int least_of(int16 v)
-{
-    const int8 of_8 = v.lo < v.hi ? v.lo : v.hi;
-    const int4 of_4 = of_8.lo < of_8.hi ? of_8.lo : of_8.hi;
-    return min(min(of_4.x, of_4.y), min(of_4.z, of_4.w));
-}
-
-/* The squared distance to the nearest prototype. The last four elements of `z` are 0. */
-static uint nearest_to(int16 z, __constant const float16 *prototypes, __constant const int16 *norms)
-{
-    const float16 values = convert_float16(z);
-    const int16 own_norm = (int16)sum_of(z * z);
-    int16 nearest = (int16)(int)FARTHEST;
-    for (int n = 0; n < PROTOTYPES / TOGETHER; n++) {
-        float16 products = (float16)0.0f;
-#pragma unroll
-        for (int j = 0; j < DIMENSIONS; j++) {
-            const float value = ((const float *)&values)[j];
-            products += value * prototypes[n * DIMENSIONS + j];
-        }
-        const int16 distances = norms[n] - 2 * convert_int16(products) + own_norm;
-        nearest = distances < nearest ? distances : nearest;
-    }
-    return (uint)least_of(nearest);
-}
+/* q from the largest z * p - p * p / 2, whose double and the distance are z * z together. Where it is not exact, below
+ * -2^23, q is cut off at FARTHEST. */
+static uint distance_of(int16 z, float nearness) { return (uint)min(sum_of(z * z) - (int)(2 * nearness), (int)FARTHEST); }
 
 __kernel void surface_novelty(int columns, int rows, int tile_columns, int tile_rows,
                               __global const uint *RESTRICT contrast, __global const short *RESTRICT features,
                               __constant const int *feature_means, __constant const int16 *weights,
-                              __constant const float16 *prototypes, __constant const int16 *norms,
+                              __constant const prototypes_t *prototypes, __constant const norms_t *half_norms,
                               __global uint *RESTRICT distances)
 {
-    const int row = get_global_id(1);
-    if (row >= rows)
+    const int first = get_global_id(1) * NOVELTY_ROWS;
+    if (first >= rows)
         return;
-    const size_t cells = (size_t)columns * rows;
-    __global const uint *tiles = contrast + tile_of(row * CELL, tile_rows) * tile_columns;
-    __global uint *line = distances + row * pitch_of(columns) + PAD;
-    features += (size_t)row * columns;
+    /* Rows that a work-item takes are of one tile. */
+    __global const uint *tiles = contrast + tile_of(first * CELL, tile_rows) * tile_columns;
+#if BY_ROWS
+    __global uint *line = distances + first * pitch_of(columns) + PAD;
     EACH(column, columns)
     {
         const int g = (int)tiles[tile_of(column * CELL, tile_columns)];
-        int16 z = (int16)128;
-        for (int k = 0; k < ENERGIES + 3; k++) {
-            const int less = feature_means[k] + (k < ENERGIES ? g : 0);
-            z += weights[k] * clamp(features[k * cells + column] - less, -4095, 4095);
+        int16 z[1];
+        project(z, features, column, first, columns, rows, g, feature_means, weights);
+        const float16 values = convert_float16(z[0]);
+        float16 nearest = (float16)(-(float)FARTHEST);
+        for (int n = 0; n < PROTOTYPES / TOGETHER; n++) {
+            float16 products = (float16)0.0f;
+#pragma unroll
+            for (int j = 0; j < DIMENSIONS; j++) {
+                const float value = ((const float *)&values)[j];
+                products += value * prototypes[n * DIMENSIONS + j];
+            }
+            products -= half_norms[n];
+            nearest = products > nearest ? products : nearest;
         }
-        const uint distance = nearest_to(clamp(z >> 8, (int16)-1023, (int16)1023), prototypes, norms);
-        STORE_PADDED(line, column, columns, distance);
+        const float8 of_8 = nearest.lo > nearest.hi ? nearest.lo : nearest.hi;
+        const float4 of_4 = of_8.lo > of_8.hi ? of_8.lo : of_8.hi;
+        const float2 of_2 = of_4.lo > of_4.hi ? of_4.lo : of_4.hi;
+        line[column] = distance_of(z[0], of_2.x > of_2.y ? of_2.x : of_2.y);
     }
     PAD_ROW(line, columns)
+#else
+    EACH(column, columns)
+    {
+        const int g = (int)tiles[tile_of(column * CELL, tile_columns)];
+        int16 z[NOVELTY_ROWS];
+        float16 values[NOVELTY_ROWS];
+        float nearest[NOVELTY_ROWS];
+        project(z, features, column, first, columns, rows, g, feature_means, weights);
+#pragma unroll
+        for (int i = 0; i < NOVELTY_ROWS; i++) {
+            values[i] = convert_float16(z[i]);
+            nearest[i] = -(float)FARTHEST;
+        }
+        for (int n = 0; n < PROTOTYPES; n++) {
+            const float4 a = prototypes[3 * n], b = prototypes[3 * n + 1], c = prototypes[3 * n + 2];
+            const float less = half_norms[n];
+#pragma unroll
+            for (int i = 0; i < NOVELTY_ROWS; i++) {
+                const float16 v = values[i];
+                const float4 products = v.s0123 * a + v.s4567 * b + v.s89ab * c;
+                const float product = products.x + products.y + products.z + products.w - less;
+                nearest[i] = product > nearest[i] ? product : nearest[i];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < NOVELTY_ROWS; i++)
+            if (first + i < rows) {
+                __global uint *line = distances + (first + i) * pitch_of(columns) + PAD;
+                STORE_PADDED(line, column, columns, distance_of(z[i], nearest[i]));
+            }
+    }
+#endif
 }
 
 __kernel void surface_sum(int columns, int rows, __global const uint *RESTRICT distances,

@@ -134,6 +134,18 @@ constants! {
         PAD: usize = 16;
         /// Blocks of a padded row are at most so long.
         PAD_BLOCK: usize = 64;
+        /// A plane of features takes a multiple of this, and FEATURE_PAD more: 4096 and 64 bytes.
+        FEATURE_BLOCK: usize = 2048;
+        /// See FEATURE_BLOCK.
+        FEATURE_PAD: usize = 32;
+        /// Pixels of a row that a work-item of `surface_smooth` makes on a GPU.
+        SMOOTH_PIXELS: usize = 4;
+        /// Rows of cells that a work-item of `surface_logs` makes on a GPU.
+        BAND: usize = 8;
+        /// Rows of cells that a work-item of `surface_novelty` makes on a GPU; a tile has a multiple.
+        NOVELTY_BAND: usize = 4;
+        /// Prototypes that a CPU compares together.
+        TOGETHER: usize = 16;
         &CELL = [crate::surface::CELL];
         &DIMENSIONS = [crate::surface::DIMENSIONS];
         &PROTOTYPES = [crate::surface::PROTOTYPES];

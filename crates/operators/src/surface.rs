@@ -40,7 +40,7 @@ use crate::{
 };
 pub use file::{read_surface, write_surface};
 use judged::Judged;
-use memory::{DeviceModel, ENERGIES, Pictures, Sizes, size_args};
+use memory::{DeviceModel, ENERGIES, Pictures, Sizes, feature_plane, size_args};
 pub use settings::{LearnedSurface, SurfaceSettings};
 use steps::Steps;
 
@@ -175,8 +175,8 @@ impl Surface {
     /// The failing read.
     pub fn features(&self) -> Result<Vec<Features>, ClError> {
         let [columns, rows] = self.sizes.cells;
-        let cells = columns * rows;
-        let mut planes = vec![0_i16; FEATURES * cells];
+        let plane = feature_plane([columns, rows]);
+        let mut planes = vec![0_i16; FEATURES * plane];
         let mut contrast = vec![0_u32; self.sizes.tiles[0] * self.sizes.tiles[1]];
         if self.has_frame {
             let bytes = bytemuck::cast_slice_mut(&mut planes);
@@ -195,7 +195,7 @@ impl Surface {
                     let contrast = contrast[self.sizes.tile_of(x, y)] as i16;
                     features.push(std::array::from_fn(|i| {
                         let less = if i < ENERGIES { contrast } else { 0 };
-                        planes[i * cells + cell] - less
+                        planes[i * plane + cell] - less
                     }));
                 }
             }

@@ -2,7 +2,7 @@
 
 use clinspect_core::{
     ClError,
-    kernels::surface::{PAD, PAD_BLOCK},
+    kernels::surface::{FEATURE_BLOCK, FEATURE_PAD, PAD, PAD_BLOCK, TOGETHER},
     surface::{CELL, CHANNELS, DIMENSIONS, FEATURES, Model, Projected},
     texture::TILE,
 };
@@ -14,8 +14,8 @@ use crate::{to_i32, upload};
 pub(super) const LEVELS: usize = 3;
 /// Energies of a cell.
 pub(super) const ENERGIES: usize = 8 * LEVELS;
-/// Prototypes that are compared together. Twin: `TOGETHER` in `kernels/surface.cl`.
-const TOGETHER: usize = 16;
+/// Weights of a feature on the device: those of the dimensions, and zeros.
+const WEIGHTS: usize = 16;
 
 /// Sizes of what the kernels make of a frame; along x and y.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +58,11 @@ pub(super) fn size_args(size: [usize; 2]) -> Result<[Arg<'static>; 2], ClError> 
 /// Elements of a padded plane. Twin: `pitch_of` in `kernels/surface.cl`.
 fn padded([x, y]: [usize; 2]) -> usize {
     (x.next_multiple_of(PAD_BLOCK) + 2 * PAD) * y
+}
+
+/// Elements of a plane of features. Twin: `feature_plane` in `kernels/surface.cl`.
+pub(super) fn feature_plane([x, y]: [usize; 2]) -> usize {
+    (x * y).next_multiple_of(FEATURE_BLOCK) + FEATURE_PAD
 }
 
 /// Pictures and tables of a frame.
@@ -110,7 +115,7 @@ impl Pictures {
             energy: memory(ENERGIES * padded_cells, size_of::<u32>())?,
             means: memory(padded_cells, size_of::<u32>())?,
             row_sums: memory(3 * padded_cells, size_of::<u32>())?,
-            features: memory(FEATURES * cells, size_of::<i16>())?,
+            features: memory(FEATURES * feature_plane(sizes.cells), size_of::<i16>())?,
             distances: memory(padded_cells, size_of::<u32>())?,
             novelty: memory(cells, size_of::<u32>())?,
             column_sums: memory(sizes.frame[0] * sizes.tiles[1], size_of::<u32>())?,
@@ -130,7 +135,7 @@ pub(super) struct DeviceModel {
     /// See `kernels/surface.cl`, also for what follows.
     pub weights: Mem,
     pub prototypes: Mem,
-    pub norms: Mem,
+    pub half_norms: Mem,
 }
 
 impl DeviceModel {
@@ -139,21 +144,33 @@ impl DeviceModel {
     /// # Errors
     /// The failing call.
     pub fn new(context: &ClContext, model: &Model) -> Result<Self, ClError> {
-        let zeros = [0; TOGETHER - DIMENSIONS];
+        let zeros = [0; WEIGHTS - DIMENSIONS];
         let weights: Vec<i32> = (model.weights().iter())
             .flat_map(|weights| weights.iter().chain(&zeros).copied())
             .collect();
-        let blocks = model.prototypes().chunks(TOGETHER);
-        let prototypes: Vec<f32> = blocks
-            .flat_map(|block| (0..DIMENSIONS).flat_map(|j| block.iter().map(move |p| p[j] as f32)))
-            .collect();
-        let norm = |prototype: &Projected| prototype.iter().map(|value| value * value).sum();
-        let norms: Vec<i32> = model.prototypes().iter().map(norm).collect();
+        let prototypes: Vec<f32> = if context.caps().is_cpu {
+            let blocks = model.prototypes().chunks(TOGETHER);
+            let values = |block: &[Projected], j: usize| {
+                block.iter().map(move |p| p[j] as f32).collect::<Vec<_>>()
+            };
+            blocks
+                .flat_map(|block| (0..DIMENSIONS).flat_map(move |j| values(block, j)))
+                .collect()
+        } else {
+            let values = model.prototypes().as_flattened().iter();
+            values.map(|&value| value as f32).collect()
+        };
+        // The sum of twelve squares has 24 bits, so its half is a float.
+        let half_norm = |prototype: &Projected| {
+            let norm: i32 = prototype.iter().map(|value| value * value).sum();
+            norm as f32 / 2.0
+        };
+        let half_norms: Vec<f32> = model.prototypes().iter().map(half_norm).collect();
         Ok(Self {
             means: upload(context, model.mean(), "a model")?,
             weights: upload(context, &weights, "a model")?,
             prototypes: upload(context, &prototypes, "a model")?,
-            norms: upload(context, &norms, "a model")?,
+            half_norms: upload(context, &half_norms, "a model")?,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use clinspect_core::{
     ClError,
+    kernels::surface::{BAND, NOVELTY_BAND, SMOOTH_PIXELS},
     surface::{CELL, STEPS},
     texture::TILE,
 };
@@ -52,13 +53,7 @@ impl Step {
 
 /// Compiler options of the kernels.
 pub(super) fn options(context: &ClContext) -> String {
-    let by_rows = context.caps().is_cpu;
-    format!(" -DBY_ROWS={} -DBAND={}", i32::from(by_rows), band(context))
-}
-
-/// Rows of cells that a work-item of `surface_logs` makes.
-fn band(context: &ClContext) -> usize {
-    if context.caps().is_cpu { 1 } else { 8 }
+    format!(" -DBY_ROWS={}", i32::from(context.caps().is_cpu))
 }
 
 /// Makes the struct of the kernels; a field has a kernel's name without `surface_`.
@@ -68,7 +63,7 @@ macro_rules! steps {
         #[derive(Debug)]
         pub(super) struct Steps {
             $(pub $name: Step,)*
-            band: usize,
+            by_rows: bool,
         }
 
         impl Steps {
@@ -79,7 +74,7 @@ macro_rules! steps {
             pub fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
                 Ok(Self {
                     $($name: Step::new(context, program, concat!("surface_", stringify!($name)))?,)*
-                    band: band(context),
+                    by_rows: context.caps().is_cpu,
                 })
             }
         }
@@ -111,7 +106,9 @@ impl Steps {
         let depth = Arg::I32(depth as i32);
         let smooth = Arg::Mem(&pictures.levels[0]);
         let args = [memory, offset, stride, width, height, depth, smooth];
-        self.smooth.run(&args, sizes.frame, submission)?;
+        let [frame_x, frame_y] = sizes.frame;
+        let extent = [frame_x.div_ceil(SMOOTH_PIXELS), frame_y];
+        self.smooth.run(&args, extent, submission)?;
         for level in 0..LEVELS {
             let size = sizes.level(level);
             let [width, height] = size_args(size)?;
@@ -135,7 +132,8 @@ impl Steps {
         }
         let (energy, features) = (Arg::Mem(&pictures.energy), Arg::Mem(&pictures.features));
         let [cells_x, cells_y] = sizes.cells;
-        let bands = [cells_x, ENERGIES * cells_y.div_ceil(self.band)];
+        let band = if self.by_rows { 1 } else { BAND };
+        let bands = [cells_x, ENERGIES * cells_y.div_ceil(band)];
         let args = [columns, rows, energy, features];
         self.logs.run(&args, bands, submission)?;
         let column_sums = Arg::Mem(&pictures.column_sums);
@@ -201,10 +199,13 @@ impl Steps {
             Arg::Mem(&model.means),
             Arg::Mem(&model.weights),
             Arg::Mem(&model.prototypes),
-            Arg::Mem(&model.norms),
+            Arg::Mem(&model.half_norms),
             Arg::Mem(&pictures.distances),
         ];
-        self.novelty.run(&args, sizes.cells, submission)?;
+        let [cells_x, cells_y] = sizes.cells;
+        let band = if self.by_rows { 1 } else { NOVELTY_BAND };
+        let bands = [cells_x, cells_y.div_ceil(band)];
+        self.novelty.run(&args, bands, submission)?;
         let args = [
             columns,
             rows,
