@@ -572,6 +572,26 @@ static int sum_of(int16 v)
  * -2^23, q is cut off at FARTHEST. */
 static uint distance_of(int16 z, float nearness) { return (uint)min(sum_of(z * z) - (int)(2 * nearness), (int)FARTHEST); }
 
+#if !BY_ROWS
+/* The sum of the products of twelve values, in two chains. */
+static float product_of(float16 z, float4 a, float4 b, float4 c)
+{
+    float one = z.s0 * a.x;
+    float other = z.s4 * b.x;
+    one += z.s1 * a.y;
+    other += z.s5 * b.y;
+    one += z.s2 * a.z;
+    other += z.s6 * b.z;
+    one += z.s3 * a.w;
+    other += z.s7 * b.w;
+    one += z.s8 * c.x;
+    other += z.sa * c.z;
+    one += z.s9 * c.y;
+    other += z.sb * c.w;
+    return one + other;
+}
+#endif
+
 __kernel void surface_novelty(int columns, int rows, int tile_columns, int tile_rows,
                               __global const uint *RESTRICT contrast, __global const short *RESTRICT features,
                               __constant const int *feature_means, __constant const int16 *weights,
@@ -579,6 +599,18 @@ __kernel void surface_novelty(int columns, int rows, int tile_columns, int tile_
                               __global uint *RESTRICT distances)
 {
     const int first = get_global_id(1) * NOVELTY_ROWS;
+#if !BY_ROWS
+    /* Each work-item reads all prototypes. */
+    __local float4 near_prototypes[3 * PROTOTYPES];
+    __local float near_norms[PROTOTYPES];
+    const int items = get_local_size(0) * get_local_size(1);
+    const int item = get_local_id(1) * get_local_size(0) + get_local_id(0);
+    for (int i = item; i < 3 * PROTOTYPES; i += items)
+        near_prototypes[i] = prototypes[i];
+    for (int i = item; i < PROTOTYPES; i += items)
+        near_norms[i] = half_norms[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     if (first >= rows)
         return;
     /* Rows that a work-item takes are of one tile. */
@@ -621,16 +653,12 @@ __kernel void surface_novelty(int columns, int rows, int tile_columns, int tile_
             values[i] = convert_float16(z[i]);
             nearest[i] = -(float)FARTHEST;
         }
+#pragma unroll 4
         for (int n = 0; n < PROTOTYPES; n++) {
-            const float4 a = prototypes[3 * n], b = prototypes[3 * n + 1], c = prototypes[3 * n + 2];
-            const float less = half_norms[n];
+            const float4 a = near_prototypes[3 * n], b = near_prototypes[3 * n + 1], c = near_prototypes[3 * n + 2];
 #pragma unroll
-            for (int i = 0; i < NOVELTY_ROWS; i++) {
-                const float16 v = values[i];
-                const float4 products = v.s0123 * a + v.s4567 * b + v.s89ab * c;
-                const float product = products.x + products.y + products.z + products.w - less;
-                nearest[i] = product > nearest[i] ? product : nearest[i];
-            }
+            for (int i = 0; i < NOVELTY_ROWS; i++)
+                nearest[i] = fmax(nearest[i], product_of(values[i], a, b, c) - near_norms[n]);
         }
 #pragma unroll
         for (int i = 0; i < NOVELTY_ROWS; i++)

@@ -4,7 +4,7 @@
  * surface_line          b -> L of a direction, per pixel
  * surface_noise         f_0 -> per column of each row of tiles the sum of |v|; surface_tile_sums makes sums of tiles of them
  * surface_units         -> per tile U
- * surface_side          -> per pixel `strongest`, by the lines of a direction and of those before it
+ * surface_side, surface_sides   -> per pixel `strongest`: by the lines of a direction and of those before it; b -> all at once
  * surface_mark          novelty and lines -> the mask, its count, and `strongest` of the marked pixels
  * surface_cell_peaks, surface_line_peaks   per tile the largest novelty, or value of lines of a direction, of judged pixels
  *
@@ -168,6 +168,9 @@ static int2 line_of(sides_t sides, int x)
     return (int2)(min(one, other) - middle, middle - max(one, other));
 }
 
+/* Pixels from a line to those beside it, along each axis. */
+#define SIDE 3
+
 /* `strongest` of a pixel after a line whose value exceeds its limit. Of equals the first channel counts. */
 static int with_line(int before, uint value, uint limit, int channel)
 {
@@ -180,52 +183,104 @@ static int with_line(int before, uint value, uint limit, int channel)
     return channel < FIRST_BRIGHT ? -found : found;
 }
 
+/* The same after the line of a direction, which is darker than both sides, brighter or neither. */
+static int with_lines(int before, int2 line, int most_dark, int most_bright, int direction)
+{
+    if (line.x > most_dark)
+        return with_line(before, (uint)line.x, (uint)most_dark, FIRST_DARK + direction);
+    if (line.y > most_bright)
+        return with_line(before, (uint)line.y, (uint)most_bright, FIRST_BRIGHT + direction);
+    return before;
+}
+
+#if BY_ROWS
 __kernel void surface_side(int width, int height, int dx, int dy, int direction, __global const uint *lines,
                            int tile_columns, int tile_rows, __global const uint *units, __global const uint *limits,
                            __global int *strongest)
 {
     const int y = get_global_id(1);
-    if (y >= height)
-        return;
     strongest += (size_t)y * width;
     /* The first direction finds what was left of the frame before. */
-    if (direction == 0)
-        EACH(x, width)
-        {
-            strongest[x] = 0;
-        }
+    for (int x = 0; direction == 0 && x < width; x++)
+        strongest[x] = 0;
     /* Pixels nearer to an edge are not judged. */
-    if (y < 3 || y >= height - 3)
+    if (y < SIDE || y >= height - SIDE)
         return;
     const sides_t sides = sides_of(lines, width, y, dx, dy);
     const uint dark = limits[FIRST_DARK + direction], bright = limits[FIRST_BRIGHT + direction];
     units += tile_of(y, tile_rows) * tile_columns;
-#if BY_ROWS
     for (int tile = 0; tile < tile_columns; tile++) {
-        const int first = max(tile * TILE, 3), end = min(tile_end(tile, tile_columns, width, TILE), width - 3);
+        const int first = max(tile * TILE, SIDE), end = min(tile_end(tile, tile_columns, width, TILE), width - SIDE);
         const int most_dark = (int)limit_of(dark, units[tile]), most_bright = (int)limit_of(bright, units[tile]);
         int any = 0;
         for (int x = first; x < end; x++) {
             const int2 line = line_of(sides, x);
             any |= (line.x > most_dark) | (line.y > most_bright);
         }
-        for (int x = first; any && x < end; x++) {
-#else
-    EACH(x, width - 3)
-    {
-        const uint unit = units[tile_of(x, tile_columns)];
-        const int most_dark = (int)limit_of(dark, unit), most_bright = (int)limit_of(bright, unit);
-        if (x >= 3) {
-#endif
-            /* A line is darker, brighter or neither. */
-            const int2 line = line_of(sides, x);
-            if (line.x > most_dark)
-                strongest[x] = with_line(strongest[x], (uint)line.x, (uint)most_dark, FIRST_DARK + direction);
-            if (line.y > most_bright)
-                strongest[x] = with_line(strongest[x], (uint)line.y, (uint)most_bright, FIRST_BRIGHT + direction);
-        }
+        for (int x = first; any && x < end; x++)
+            strongest[x] = with_lines(strongest[x], line_of(sides, x), most_dark, most_bright, direction);
     }
 }
+#else
+/* Steps along x and y from one box of a line to the next one, by direction. */
+__constant const int steps[] = {STEPS};
+/* Pixels of a work-group, and those beside them whose lines, and whose boxes, it needs. */
+#define LINES_X 64
+#define LINES_Y 16
+#define ITEMS_Y 4
+#define AROUND (SIDE + 15)
+#define SUMS_X (LINES_X + 2 * SIDE)
+#define SUMS_Y (LINES_Y + 2 * SIDE)
+#define BOXES_X (LINES_X + 2 * AROUND)
+#define BOXES_Y (LINES_Y + 2 * AROUND)
+
+/* All directions at once: boxes and lines stay in local memory. */
+__kernel __attribute__((reqd_work_group_size(LINES_X, ITEMS_Y, 1))) void
+surface_sides(int width, int height, __global const ushort *boxes, int tile_columns, int tile_rows,
+              __global const uint *units, __global const uint *limits, __global int *strongest)
+{
+    __local ushort near_boxes[BOXES_Y * BOXES_X];
+    __local uint lines[SUMS_Y * SUMS_X];
+    const int item_x = get_local_id(0), item_y = get_local_id(1);
+    const int item = item_y * LINES_X + item_x;
+    const int x0 = get_group_id(0) * LINES_X, y0 = get_group_id(1) * LINES_Y;
+    for (int i = item; i < BOXES_Y * BOXES_X; i += LINES_X * ITEMS_Y) {
+        const int x = clamp(x0 - AROUND + i % BOXES_X, 0, width - 1);
+        near_boxes[i] = line_at(boxes, y0 - AROUND + i / BOXES_X, width, height)[x];
+    }
+    const int x = x0 + item_x;
+    /* The rows of a work-group are of one tile. */
+    const uint unit = units[tile_of(y0, tile_rows) * tile_columns + tile_of(min(x, width - 1), tile_columns)];
+    int found[LINES_Y / ITEMS_Y] = {0, 0, 0, 0};
+    for (int direction = 0; direction < FIRST_BRIGHT - FIRST_DARK; direction++) {
+        const int dx = steps[2 * direction], dy = steps[2 * direction + 1];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int i = item; i < SUMS_Y * SUMS_X; i += LINES_X * ITEMS_Y) {
+            const int middle = (i / SUMS_X + AROUND - SIDE) * BOXES_X + i % SUMS_X + AROUND - SIDE;
+            uint sum = 0;
+            for (int j = -5; j <= 5; j++)
+                sum += near_boxes[middle + j * (dy * BOXES_X + dx)];
+            lines[i] = sum;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const int most_dark = (int)limit_of(limits[FIRST_DARK + direction], unit);
+        const int most_bright = (int)limit_of(limits[FIRST_BRIGHT + direction], unit);
+        for (int n = 0; n < LINES_Y / ITEMS_Y; n++) {
+            const int at = (SIDE + n * ITEMS_Y + item_y) * SUMS_X + SIDE + item_x;
+            const int aside = dx * SUMS_X - dy;
+            const int middle = (int)lines[at], one = (int)lines[at + aside], other = (int)lines[at - aside];
+            const int2 line = (int2)(min(one, other) - middle, middle - max(one, other));
+            found[n] = with_lines(found[n], line, most_dark, most_bright, direction);
+        }
+    }
+    for (int n = 0; n < LINES_Y / ITEMS_Y; n++) {
+        const int y = y0 + n * ITEMS_Y + item_y;
+        const bool is_inside = x >= SIDE && y >= SIDE && x < width - SIDE && y < height - SIDE;
+        if (x < width && y < height)
+            strongest[(size_t)y * width + x] = is_inside ? found[n] : 0;
+    }
+}
+#endif
 
 /* How much the novelty of a cell exceeds its limit; 0 if it does not, or if the cell is not judged. */
 static int excess_of_cell(__global const uint *novelty, uint limit, __global const int4 *rois, int roi_count,

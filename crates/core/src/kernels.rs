@@ -157,6 +157,16 @@ constants! {
         &CHANNEL_BITS = [crate::surface::CHANNEL_BITS];
         &FIRST_DARK = [crate::surface::FIRST_DARK];
         &FIRST_BRIGHT = [crate::surface::FIRST_BRIGHT];
+        &STEPS = [
+            crate::surface::STEPS[0][0], crate::surface::STEPS[0][1],
+            crate::surface::STEPS[1][0], crate::surface::STEPS[1][1],
+            crate::surface::STEPS[2][0], crate::surface::STEPS[2][1],
+            crate::surface::STEPS[3][0], crate::surface::STEPS[3][1],
+            crate::surface::STEPS[4][0], crate::surface::STEPS[4][1],
+            crate::surface::STEPS[5][0], crate::surface::STEPS[5][1],
+            crate::surface::STEPS[6][0], crate::surface::STEPS[6][1],
+            crate::surface::STEPS[7][0], crate::surface::STEPS[7][1]
+        ];
         &BORDER_CELLS = [crate::surface::BORDER_CELLS];
     }
     texture {

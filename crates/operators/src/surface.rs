@@ -238,11 +238,7 @@ impl Surface {
         let (steps, pictures, sizes) = (&mut self.steps, &self.pictures, &self.sizes);
         let strongest = Arg::Mem(&pictures.strongest);
         let limits = Arg::Mem(&self.limit_memory);
-        if let Some(of_lines) = &pictures.lines {
-            let more = [Arg::Mem(&of_lines.units), limits, strongest];
-            let made = (sizes, pictures);
-            steps.for_lines(|s| &mut s.side, sizes.frame, &more, made, submission)?;
-        }
+        steps.compare_lines(limits, sizes, pictures, submission)?;
         let mut args = vec![width, height, columns, rows];
         args.push(Arg::Mem(&pictures.novelty));
         args.extend([uses_novelty, pictures.lines.is_some()].map(|uses| Arg::I32(uses.into())));

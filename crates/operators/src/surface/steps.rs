@@ -63,6 +63,7 @@ macro_rules! steps {
         #[derive(Debug)]
         pub(super) struct Steps {
             $(pub $name: Step,)*
+            sides: Sides,
             by_rows: bool,
         }
 
@@ -74,6 +75,7 @@ macro_rules! steps {
             pub fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
                 Ok(Self {
                     $($name: Step::new(context, program, concat!("surface_", stringify!($name)))?,)*
+                    sides: Sides::new(context, program)?,
                     by_rows: context.caps().is_cpu,
                 })
             }
@@ -83,7 +85,35 @@ macro_rules! steps {
 
 steps! {
     smooth halve energy logs log_sums tile_sums contrast mean_rows means novelty sum
-    boxes line noise units side mark cell_peaks line_peaks
+    boxes line noise units mark cell_peaks line_peaks
+}
+
+/// How lines are compared with those beside them.
+#[derive(Debug)]
+enum Sides {
+    /// The lines of a direction, which lie in memory.
+    ByDirection(Step),
+    /// Those of all directions, in local memory.
+    AtOnce(Step),
+}
+
+/// Rows that a work-group of `surface_sides` takes, and its work-items.
+const GROUP_ROWS: usize = 16;
+const GROUP: [usize; 2] = [64, 4];
+
+impl Sides {
+    fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
+        if context.caps().is_cpu {
+            let step = Step::new(context, program, "surface_side")?;
+            return Ok(Self::ByDirection(step));
+        }
+        let name = "surface_sides";
+        Ok(Self::AtOnce(Step {
+            kernel: program.kernel(name)?,
+            name,
+            group: Some(GROUP),
+        }))
+    }
 }
 
 impl Steps {
@@ -243,6 +273,45 @@ impl Steps {
         let units = Arg::Mem(&of_lines.units);
         let args = [width, height, tile_columns, tile_rows, sums, units];
         self.units.run(&args, sizes.tiles, submission)
+    }
+
+    /// Enqueues the comparison of lines with their limits, if they are looked for.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn compare_lines(
+        &mut self,
+        limits: Arg,
+        sizes: &Sizes,
+        pictures: &Pictures,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let Some(of_lines) = &pictures.lines else {
+            return Ok(());
+        };
+        let (units, strongest) = (Arg::Mem(&of_lines.units), Arg::Mem(&pictures.strongest));
+        let more = [units, limits, strongest];
+        match &mut self.sides {
+            Sides::AtOnce(step) => {
+                let [width, height] = size_args(sizes.frame)?;
+                let [tile_columns, tile_rows] = size_args(sizes.tiles)?;
+                let boxes = Arg::Mem(&of_lines.boxes);
+                let args = [&[width, height, boxes, tile_columns, tile_rows], &more[..]].concat();
+                let [frame_x, frame_y] = sizes.frame;
+                let rows = frame_y.div_ceil(GROUP_ROWS) * GROUP[1];
+                step.run(&args, [frame_x, rows], submission)
+            }
+            Sides::ByDirection(_) => {
+                let made = (sizes, pictures);
+                self.for_lines(Self::side, sizes.frame, &more, made, submission)
+            }
+        }
+    }
+
+    fn side(&mut self) -> &mut Step {
+        match &mut self.sides {
+            Sides::ByDirection(step) | Sides::AtOnce(step) => step,
+        }
     }
 
     /// Enqueues the lines of each direction, if they are looked for, and behind those of a direction `step` with its
