@@ -33,6 +33,10 @@
 typedef struct __attribute__((packed)) { uchar16 v; } packed_uchar16;
 typedef struct __attribute__((packed)) { ushort8 v; } packed_ushort8;
 typedef struct __attribute__((packed)) { ushort16 v; } packed_ushort16;
+typedef struct __attribute__((packed)) { short16 v; } packed_short16;
+typedef struct __attribute__((packed)) { uint4 v; } packed_uint4;
+typedef struct __attribute__((packed)) { uint8 v; } packed_uint8;
+typedef struct __attribute__((packed)) { uint16 v; } packed_uint16;
 typedef struct __attribute__((packed)) { ulong v; } packed_ulong;
 typedef struct __attribute__((packed)) { ushort v; } packed_ushort;
 typedef struct __attribute__((packed)) { uint v; } packed_uint;
@@ -40,6 +44,7 @@ typedef struct __attribute__((packed)) { uint v; } packed_uint;
 #define LOAD_UCHAR16(p) (((__global const packed_uchar16 *)(p))->v)
 #define LOAD_USHORT8(p) (((__global const packed_ushort8 *)(p))->v)
 #define LOAD_USHORT16(p) (((__global const packed_ushort16 *)(p))->v)
+#define LOAD_UINT16(p) (((__global const packed_uint16 *)(p))->v)
 #define LOAD_ULONG(p) (((__global const packed_ulong *)(p))->v)
 #define LOAD_USHORT(p) (((__global const packed_ushort *)(p))->v)
 #define LOAD_UINT(p) (((__global const packed_uint *)(p))->v)

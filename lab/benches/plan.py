@@ -40,6 +40,7 @@ RECOMMENDED = {
     "min-contrast": 5,
 }
 TEXTURE = {"pitch-x": 7.35, "pitch-y": 7.35, "threshold": 40}
+SURFACE = {"threshold": 40}
 # The published formula.
 PUBLISHED = (
     "clpitchthreshold pitch-x=7.35 pitch-y=0 compare=average match-center=false "

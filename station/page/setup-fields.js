@@ -43,6 +43,11 @@ export class NumberField extends Field {
     this.range(least, most);
   }
 
+  setLabel(label) {
+    say(this.label, label);
+    this.slider.setAttribute("aria-label", `${label}, slider`);
+  }
+
   range(least, most) {
     if (this.least === least && this.most === most) return;
     this.least = least;

@@ -2,12 +2,13 @@
 
 import { make, number, say } from "./dom.js";
 import { SLOW_MS } from "./setup-draft.js";
-import { NumberField, RadioField, button, section } from "./setup-fields.js";
+import { ChoiceField, NumberField, RadioField, button, section } from "./setup-fields.js";
 import { Ruler, isParallel, isThere } from "./setup-ruler.js";
 
 const OBJECTS = {
   pattern: { analyzer: "pitch", text: "Pattern", detail: "Each repeat equals the others: panel, wafer, mesh, printed web." },
   texture: { analyzer: "texture", text: "Texture", detail: "No two places are alike: woven and knitted cloth, embossed or coated web." },
+  surface: { analyzer: "surface", text: "Surface", detail: "Nothing repeats, and no picture is fixed: leather, cast or ground metal, wood, paper." },
   same: { analyzer: "reference", text: "Same every time", detail: "Each frame shows the same object: label, board, part." },
 };
 
@@ -21,8 +22,17 @@ const vectorsOf = (lattice) => [[lattice[0] ?? 0, lattice[1] ?? 0], [lattice[2] 
 const DEFAULTS = {
   pattern: { gaussian: { "kernel-size": 5, sigma: 0.8 }, analysis: {} },
   texture: { gaussian: null, analysis: {} },
+  surface: { gaussian: null, analysis: {} },
   same: { gaussian: null, analysis: { align: "translation", normalize: "gain" } },
 };
+
+/// What a surface is searched for.
+const CHANNELS = [["novelty", "What good pieces have not shown"], ["novelty+dark-lines", "And dark lines, such as cracks"],
+  ["novelty+bright-lines", "And bright lines, such as scratches"], ["novelty+dark-lines+bright-lines", "And lines of both kinds"],
+  ["dark-lines", "Dark lines alone"], ["bright-lines", "Bright lines alone"]];
+
+/// Objects on which nothing repeats.
+const UNREPEATED = ["same", "surface"];
 
 /// Properties that mean the same for every analyzer.
 const SHARED = ["rois", "ignore", "min-area", "merge-distance", "classes", "fail", "limits", "mm-per-pixel", "bit-depth", "components"];
@@ -58,9 +68,11 @@ export class ObjectStep {
       make("label", { class: "check" }, this.byItself, "The inspection measures it by itself, at any angle"),
       ...[...this.pitches, ...this.components].map(({ element }) => element), this.repeats.element,
       make("p", { class: "hint" }, "The lines in the picture lie one repeat apart. If they drift off the pattern, drag a ruler's end onto the same point some repeats away, in any direction, or choose the end and press the arrow keys."));
-    this.fields = [this.choices, ...this.pitches, this.components[0]];
+    this.channels = new ChoiceField({ label: "What is searched for?", key: "channels", hint: "Teach again after a change: each kind has limits of its own.",
+      onchange: (channels) => this.bench.draft.changeAnalysis({ channels: channels === CHANNELS[0][0] ? null : channels, thresholds: null }) });
+    this.fields = [this.choices, this.channels, ...this.pitches, this.components[0]];
     this.elements = [make("h2", {}, "What is inspected?"), this.measured, this.reasons, this.numbers,
-      make("p", { class: "buttons" }, this.useButton, this.measureButton), this.choices.element, this.lattice];
+      make("p", { class: "buttons" }, this.useButton, this.measureButton), this.choices.element, this.channels.element, this.lattice];
   }
 
   enter() {
@@ -184,9 +196,12 @@ export class ObjectStep {
       ({ value, text: of.text, detail: of.detail, badge: advice?.object === value ? "advised" : null })), object);
     this.useButton.hidden = !advice || this.isAdvised(settings);
     if (advice && !this.isMeasuring) this.showAdvice(advice);
-    this.lattice.hidden = object === "same";
+    const repeats = !UNREPEATED.includes(object);
+    this.lattice.hidden = !repeats;
+    this.channels.element.hidden = object !== "surface";
+    this.channels.offer(CHANNELS, settings.analysis?.channels ?? CHANNELS[0][0]);
     const { vectors } = this;
-    this.ruler.set(object === "same" ? vectorsOf([]) : vectors);
+    this.ruler.set(repeats ? vectors : vectorsOf([]));
     const hasPitches = isParallel(vectors);
     this.pitches.forEach((field, axis) => { field.element.hidden = !hasPitches; field.set(vectors[axis][axis] || null); });
     this.components.forEach((field, index) => { field.element.hidden = hasPitches; field.set(vectors.flat()[index]); });
@@ -195,7 +210,7 @@ export class ObjectStep {
   }
 
   showAdvice(advice) {
-    say(this.measured, `This looks like ${{ pattern: "a pattern", texture: "a texture", same: "the same object every time" }[advice.object]}.`);
+    say(this.measured, `This looks like ${{ pattern: "a pattern", texture: "a texture", surface: "a surface", same: "the same object every time" }[advice.object]}.`);
     const reasons = JSON.stringify(advice.reasons);
     if (reasons === this.shownReasons) return;
     this.shownReasons = reasons;

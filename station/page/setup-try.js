@@ -13,8 +13,18 @@ const LIMITS = {
   pitch: [["threshold", "Threshold", "grey levels", 1, 128, 0.1, 12]],
   reference: [["threshold", "Threshold", "grey levels", 1, 128, 0.1, 20], ["deviation-factor", "Deviation factor", "", 0, 32, 0.1, 4]],
   texture: [],
+  surface: [],
 };
-const CHANNELS = ["Fine residue", "Residue, 4 px", "Residue, 9 px", "Residue, 33 px", "Mean", "Mean, 10 px", "Flatness"];
+/// Names of the limits that a texture, or a surface, has for its channels. Directions of lines follow those of the rows.
+const DIRECTIONS = ["0°", "18°", "45°", "72°", "90°", "108°", "135°", "162°"];
+const CHANNELS = {
+  texture: () => ["Fine residue", "Residue, 4 px", "Residue, 9 px", "Residue, 33 px", "Mean", "Mean, 10 px", "Flatness"],
+  surface: ({ channels = "novelty" }) => {
+    const lines = (name, text) => (channels.includes(name) ? DIRECTIONS.map((angle) => `${text} at ${angle}`) : []);
+    return [...(channels.includes("novelty") ? ["Novelty"] : []), ...lines("dark-lines", "Dark lines"), ...lines("bright-lines", "Bright lines")];
+  },
+};
+const MOST_CHANNELS = 17;
 
 export class TryStep {
   constructor(bench) {
@@ -25,10 +35,10 @@ export class TryStep {
     const limit = ([key, label, unit, least, most, step]) => new NumberField({ key, label, unit, least, most, step, onchange: (value) => draft.changeAnalysis({ [key]: value }) });
     this.limits = Object.fromEntries(Object.entries(LIMITS).map(([name, all]) => [name, all.map(limit)]));
     this.factor = new NumberField({
-      label: "All limits of the texture", unit: "%", key: "thresholds", least: 50, most: 200, step: 1, onchange: (percent) => this.scale(percent),
+      label: "All learned limits", unit: "%", key: "thresholds", least: 50, most: 200, step: 1, onchange: (percent) => this.scale(percent),
       hint: "100 % is what was learned: less finds fainter defects, more lets more pass.",
     });
-    this.channels = CHANNELS.map((label, index) => new NumberField({ label, key: `thresholds-${index}`, least: 0.1, most: 100, step: 0.01, onchange: (value) => this.setChannel(index, value) }));
+    this.channels = Array.from({ length: MOST_CHANNELS }, (_, index) => new NumberField({ label: "", key: `thresholds-${index}`, least: 0.1, most: 100, step: 0.01, onchange: (value) => this.setChannel(index, value) }));
     this.channelDetails = make("details", {}, make("summary", {}, "Each limit"), ...this.channels.map(({ element }) => element));
     this.area = new NumberField({ label: "Smallest defect", unit: "pixels", key: "min-area", least: 1, most: 1000, onchange: (value) => draft.changeAnalysis({ "min-area": Math.round(value) }) });
     this.count = new NumberField({ label: "Defects that a good frame may have", key: "fail", least: 0, most: 20, onchange: (value) => this.setFail(Math.round(value)) });
@@ -149,7 +159,7 @@ export class TryStep {
         if (name === analyzer) field.set(analysis[key] ?? usual);
       });
     }
-    this.showTexture(analyzer === "texture" ? analysis.thresholds : null);
+    this.showThresholds(CHANNELS[analyzer] ? analysis.thresholds : null, CHANNELS[analyzer]?.(analysis) ?? []);
     this.area.set(analysis["min-area"] ?? 1);
     this.count.set(analysis.fail?.["defect-count"] ?? 0);
     this.levels.element.hidden = analyzer !== "pitch";
@@ -159,7 +169,7 @@ export class TryStep {
     this.showTrial(state.try ?? {});
   }
 
-  showTexture(thresholds) {
+  showThresholds(thresholds, labels) {
     this.factor.element.hidden = this.channelDetails.hidden = !thresholds?.length;
     if (!thresholds?.length) return;
     // What was learned last, or what the recipe has.
@@ -171,7 +181,10 @@ export class TryStep {
     this.factor.set((100 * thresholds[0]) / this.learned[0]);
     this.channels.forEach((field, index) => {
       field.element.hidden = index >= thresholds.length;
-      if (index < thresholds.length) field.set(thresholds[index]);
+      if (index < thresholds.length) {
+        field.setLabel(labels[index] ?? `Limit ${index + 1}`);
+        field.set(thresholds[index]);
+      }
     });
   }
 

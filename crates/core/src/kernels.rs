@@ -130,6 +130,22 @@ constants! {
         &MOST_SET_ROWS = [crate::scales::MOST_SET_ROWS];
     }
     surface {
+        /// Elements on both sides of a row of a padded plane that repeat those at the edges.
+        PAD: usize = 16;
+        /// Blocks of a padded row are at most so long.
+        PAD_BLOCK: usize = 64;
+        /// A plane of features takes a multiple of this, and FEATURE_PAD more: 4096 and 64 bytes.
+        FEATURE_BLOCK: usize = 2048;
+        /// See FEATURE_BLOCK.
+        FEATURE_PAD: usize = 32;
+        /// Pixels of a row that a work-item of `surface_smooth` makes on a GPU.
+        SMOOTH_PIXELS: usize = 4;
+        /// Rows of cells that a work-item of `surface_logs` makes on a GPU.
+        BAND: usize = 8;
+        /// Rows of cells that a work-item of `surface_novelty` makes on a GPU; a tile has a multiple.
+        NOVELTY_BAND: usize = 4;
+        /// Prototypes that a CPU compares together.
+        TOGETHER: usize = 16;
         &CELL = [crate::surface::CELL];
         &DIMENSIONS = [crate::surface::DIMENSIONS];
         &PROTOTYPES = [crate::surface::PROTOTYPES];
@@ -141,6 +157,16 @@ constants! {
         &CHANNEL_BITS = [crate::surface::CHANNEL_BITS];
         &FIRST_DARK = [crate::surface::FIRST_DARK];
         &FIRST_BRIGHT = [crate::surface::FIRST_BRIGHT];
+        &STEPS = [
+            crate::surface::STEPS[0][0], crate::surface::STEPS[0][1],
+            crate::surface::STEPS[1][0], crate::surface::STEPS[1][1],
+            crate::surface::STEPS[2][0], crate::surface::STEPS[2][1],
+            crate::surface::STEPS[3][0], crate::surface::STEPS[3][1],
+            crate::surface::STEPS[4][0], crate::surface::STEPS[4][1],
+            crate::surface::STEPS[5][0], crate::surface::STEPS[5][1],
+            crate::surface::STEPS[6][0], crate::surface::STEPS[6][1],
+            crate::surface::STEPS[7][0], crate::surface::STEPS[7][1]
+        ];
         &BORDER_CELLS = [crate::surface::BORDER_CELLS];
     }
     texture {

@@ -328,13 +328,15 @@ impl Transfers for ClBuffer {
     }
 
     fn upload(&self, turn: &Turn, contents: &Contents<Arc<Event>>) -> Result<Arc<Event>, ClError> {
-        let queue = self.context.uploads();
+        let queue = self.context.uploads_of(self.size);
         let before = unended_elsewhere(contents, queue);
         let (part, from) = ((&self.mem, 0, self.size), self.host_copy().0);
         // SAFETY: as above.
         let event =
             unsafe { (self.context).enqueue_write(turn, queue, part, from, &before, SUBJECT) }?;
-        self.context.flush(turn, queue)?;
+        if !Arc::ptr_eq(queue, self.context.commands()) {
+            self.context.flush(turn, queue)?;
+        }
         Ok(event)
     }
 

@@ -368,6 +368,8 @@ pub struct ClContext {
     pinned: Lock<Vec<Pinned>>,
     commands: Arc<InOrderQueue>,
     uploads: Arc<InOrderQueue>,
+    /// The element that gets the frames enqueues into the same queue.
+    is_followed: bool,
     /// The device takes the times of the commands.
     is_profiled: bool,
     device: Arc<DeviceContext>,
@@ -398,6 +400,7 @@ impl ClContext {
             pinned: Lock::new(Rank::Pinned, Vec::new()),
             commands,
             uploads,
+            is_followed: false,
             is_profiled: profiled,
             device,
         })
@@ -432,6 +435,22 @@ impl ClContext {
     /// a frame must not wait for the next ones.
     pub(super) fn uploads(&self) -> &Arc<InOrderQueue> {
         &self.uploads
+    }
+
+    /// The queue in which a frame of so many bytes crosses the bus. The kernels of a small one rather wait for the next
+    /// one: the calls with which queues wait for one another take longer.
+    pub(super) fn uploads_of(&self, bytes: usize) -> &Arc<InOrderQueue> {
+        if bytes < SMALL_FRAME {
+            &self.commands
+        } else {
+            &self.uploads
+        }
+    }
+
+    /// Whether the commands of the element that gets a frame of so many bytes hand these over to the device, too. The device
+    /// begins with a large frame at once.
+    pub(super) fn is_followed(&self, bytes: usize) -> bool {
+        self.is_followed && bytes < SMALL_FRAME
     }
 
     /// The queue of all other commands.
@@ -576,6 +595,10 @@ impl ClContext {
     }
 }
 
+/// A frame of fewer bytes crosses the bus in less time than the calls take that let transfers and kernels overlap, where
+/// several pipelines wait for the driver.
+const SMALL_FRAME: usize = 4 << 20;
+
 /// Whether the host polls for the end of kernels that process this many bytes.
 fn is_polled(bytes: usize) -> bool {
     POLLED_BYTES.contains(&bytes)
@@ -650,6 +673,7 @@ pub fn open_before(selector: &str, next: Option<&ClContext>) -> Result<Arc<ClCon
             pinned: Lock::new(Rank::Pinned, Vec::new()),
             commands: next.commands.clone(),
             uploads: next.uploads.clone(),
+            is_followed: !device.caps().shares_host_memory,
             is_profiled: false,
             device,
         })),

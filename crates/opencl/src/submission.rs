@@ -408,6 +408,19 @@ impl<'a> Submission<'a> {
         Ok(completion)
     }
 
+    /// Ends the commands of a frame that stays on the device: without a flush if it goes to an element whose commands follow in
+    /// the same queue.
+    ///
+    /// # Errors
+    /// As for [`Self::send`].
+    pub fn pass_on(self) -> Result<Completion, ClError> {
+        if self.context.is_followed(self.bytes) {
+            self.enqueued()
+        } else {
+            self.send()
+        }
+    }
+
     /// Ends the commands without a flush: the device gets them with the commands that follow, or when a thread waits.
     ///
     /// # Errors

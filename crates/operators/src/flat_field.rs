@@ -275,7 +275,7 @@ impl FlatField {
             let range = NdRange::cover([bad.count, bad.rows], bad.group);
             submission.run(&mut bad.kernel, REPLACE, &args, &range)?;
         }
-        submission.send()
+        submission.pass_on()
     }
 }
 

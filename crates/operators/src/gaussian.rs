@@ -322,7 +322,7 @@ impl Gaussian {
             };
             submission.run(&mut pass.kernel, pass.name, &args, &range)?;
         }
-        submission.send()
+        submission.pass_on()
     }
 }
 

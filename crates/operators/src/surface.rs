@@ -38,7 +38,7 @@ use crate::{
 };
 pub use file::{read_surface, write_surface};
 use judged::Judged;
-use memory::{DeviceModel, Pictures, Sizes, size_args};
+use memory::{DeviceModel, ENERGIES, Pictures, Sizes, feature_plane, size_args};
 pub use settings::{LearnedSurface, SurfaceSettings};
 use steps::Steps;
 
@@ -117,7 +117,7 @@ impl Surface {
             .image
             .then(|| PlaneImages::new(context, &layout.first_plane()))
             .transpose()?;
-        let options = sample_options(layout.sample, settings.image);
+        let options = sample_options(layout.sample, settings.image) + &steps::options(context);
         let program = context.program(ProgramSource::Surface, &options)?;
         let sizes = Sizes::new(width, height);
         let limits = settings.limits_q8()?.map(device_limits);
@@ -173,11 +173,14 @@ impl Surface {
     /// The failing read.
     pub fn features(&self) -> Result<Vec<Features>, ClError> {
         let [columns, rows] = self.sizes.cells;
-        let cells = columns * rows;
-        let mut planes = vec![0_i16; FEATURES * cells];
+        let plane = feature_plane([columns, rows]);
+        let mut planes = vec![0_i16; FEATURES * plane];
+        let mut contrast = vec![0_u32; self.sizes.tiles[0] * self.sizes.tiles[1]];
         if self.has_frame {
             let bytes = bytemuck::cast_slice_mut(&mut planes);
             (self.context).read(&self.pictures.features, 0, bytes, "features")?;
+            let bytes = bytemuck::cast_slice_mut(&mut contrast);
+            (self.context).read(&self.pictures.contrast, 0, bytes, "the contrast")?;
         }
         let inner = |length: usize| BORDER_CELLS..length.saturating_sub(BORDER_CELLS);
         let mut features = Vec::new();
@@ -186,7 +189,12 @@ impl Surface {
                 let [x, y] = [column, row].map(|cell| cell * CELL + CELL / 2);
                 if self.judged.is_judged(x, y) {
                     let cell = row * columns + column;
-                    features.push(std::array::from_fn(|i| planes[i * cells + cell]));
+                    // A kernel takes the contrast off where it needs the difference. Both are from 0 to 5400.
+                    let contrast = contrast[self.sizes.tile_of(x, y)] as i16;
+                    features.push(std::array::from_fn(|i| {
+                        let less = if i < ENERGIES { contrast } else { 0 };
+                        planes[i * plane + cell] - less
+                    }));
                 }
             }
         }
@@ -207,21 +215,16 @@ impl Surface {
         let (steps, pictures, sizes) = (&mut self.steps, &self.pictures, &self.sizes);
         let strongest = Arg::Mem(&pictures.strongest);
         let limits = Arg::Mem(&self.limit_memory);
+        steps.compare_lines(limits, sizes, pictures, submission)?;
         let mut args = vec![width, height, columns, rows];
-        args.extend([Arg::Mem(&pictures.novelty), limits]);
-        args.extend_from_slice(&judged);
-        args.extend([Arg::I32(i32::from(uses_novelty)), strongest]);
-        steps.first.run(&args, sizes.frame, submission)?;
-        if let Some(of_lines) = &pictures.lines {
-            let more = [Arg::Mem(&of_lines.units), limits, strongest];
-            let made = (sizes, pictures);
-            steps.for_lines(|s| &mut s.side, sizes.frame, &more, made, submission)?;
-        }
-        let mut args = vec![width, height, strongest];
+        args.push(Arg::Mem(&pictures.novelty));
+        args.extend([uses_novelty, pictures.lines.is_some()].map(|uses| Arg::I32(uses.into())));
+        args.extend([limits, strongest]);
         args.extend_from_slice(&judged);
         args.extend([Arg::Writes(mask), Arg::U64(mask_offset as u64)]);
         args.extend(self.marker.counter_args()?);
-        let extent = [sizes.frame[0].div_ceil(8), sizes.frame[1]];
+        let [width, height] = sizes.frame;
+        let extent = [width.div_ceil(8), height.div_ceil(CELL)];
         steps.mark.run(&args, extent, submission)
     }
 

@@ -178,7 +178,7 @@ impl Unpack {
         ];
         let mut submission = self.context.submit(meter, self.bytes);
         submission.run(&mut self.kernel, self.name, &args, &self.range)?;
-        submission.send()
+        submission.pass_on()
     }
 }
 

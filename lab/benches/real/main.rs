@@ -13,6 +13,7 @@ mod marks;
 mod peers;
 mod pictures;
 mod split;
+mod surfaces;
 mod texture;
 
 use std::{path::PathBuf, time::Instant};
@@ -64,6 +65,22 @@ enum DataSet {
         #[command(flatten)]
         random: Random,
     },
+    /// Surfaces without a repeat: leather, metal, drawn grain
+    Surfaces {
+        /// Holds a folder `good` and a folder `defective` of PNG or JPEG pictures
+        folder: PathBuf,
+        /// Good frames that teach
+        #[arg(long, default_value_t = 32)]
+        learn: usize,
+        /// Cut pictures into square tiles of this side, px
+        #[arg(long, default_value_t = 0)]
+        tile: usize,
+        /// Elements, of which the last one learns; may be given several times
+        #[arg(long, default_values = ["clsurface", "clsurface channels=dark-lines", "cltexture"])]
+        elements: Vec<String>,
+        #[command(flatten)]
+        random: Random,
+    },
     /// Single photographs of cloth and mesh
     Fabrics {
         /// Holds 1.jpg to 19.jpg
@@ -97,6 +114,20 @@ fn main() -> Result<()> {
     let document = match &args.data {
         DataSet::Cloth { folder, random } => cloth::measure(folder, peers, &effort(random))?,
         DataSet::Grid { folder, random } => grid::measure(folder, peers, &effort(random))?,
+        DataSet::Surfaces {
+            folder,
+            learn,
+            tile,
+            elements,
+            random,
+        } => {
+            let settings = surfaces::Settings {
+                learn: *learn,
+                tile: *tile,
+                elements: elements.clone(),
+            };
+            surfaces::measure(folder, &settings, &effort(random))?
+        }
         DataSet::Fabrics { folder } => fabrics::measure(folder, peers, args.verbose)?,
         DataSet::Boards { folder, tune } => boards::measure(folder, peers, *tune, args.verbose)?,
     };

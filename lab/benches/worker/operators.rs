@@ -209,6 +209,13 @@ pub fn prepare(
             let operator = refused(settings, Texture::new(&context, &layout, &wanted))?;
             Operator::Marks(Box::new(operator), mask)
         }
+        "surface" => {
+            let size = packed_stride(frame.width) * frame.height;
+            let mask = allocator.alloc(size, None)?;
+            let input = (resident.as_ref()).ok_or("surfaces are timed without transfers")?;
+            let operator = trained::surface(&context, &layout, input, settings)?;
+            Operator::Marks(Box::new(operator), mask)
+        }
         "reference" => {
             let size = packed_stride(frame.width) * frame.height;
             let mask = allocator.alloc(size, None)?;

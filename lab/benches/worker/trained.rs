@@ -1,10 +1,17 @@
-//! The comparison with a trained picture.
+//! The comparisons with what was trained: a picture, or a surface.
 
 use std::sync::Arc;
 
-use clinspect_core::{layout::FrameLayout, reference::Model};
-use clinspect_opencl::ClContext;
-use clinspect_operators::{Align, NormalizeBy, Polarity, Reference, ReferenceSettings};
+use clinspect_core::{
+    layout::FrameLayout,
+    reference::Model,
+    surface::{ChannelsInUse, Model as SurfaceModel},
+};
+use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
+use clinspect_operators::{
+    Align, Inspection, LearnedSurface, MaskTarget, NormalizeBy, Polarity, Reference,
+    ReferenceSettings, Subject, Surface, SurfaceSettings,
+};
 
 use crate::{
     Error,
@@ -48,4 +55,38 @@ pub fn prepare(
         bit_depth: 0,
     };
     refused(settings, Reference::new(context, layout, &wanted))
+}
+
+/// A comparison of a surface with what `frame` shows, so that hardly anything is marked. `variant` is `novelty`, the element's
+/// default, or `lines`, which looks for dark lines too.
+pub fn surface(
+    context: &Arc<ClContext>,
+    layout: &FrameLayout,
+    frame: &ClFrame,
+    settings: &Settings,
+) -> Result<Surface, Error> {
+    let channels = ChannelsInUse {
+        novelty: true,
+        dark_lines: settings.variant == "lines",
+        bright_lines: false,
+    };
+    let mut wanted = SurfaceSettings {
+        learned: None,
+        channels,
+        rois: Vec::new(),
+        ignored: None,
+        bit_depth: 0,
+        image: settings.image,
+    };
+    let mut teacher = Surface::new(context, layout, &wanted)?;
+    let meter = Meter::new(false);
+    let mask = ClFrame::scratch(context, layout, &meter)?;
+    let subject = Subject::whole(frame, layout.height, &meter);
+    teacher.mark(subject, MaskTarget::Grey(&mask))?;
+    let features = teacher.features()?;
+    wanted.learned = Some(LearnedSurface {
+        model: Arc::new(SurfaceModel::learn(&[&features])?),
+        limits: channels.numbers().map(|_| settings.threshold).collect(),
+    });
+    refused(settings, Surface::new(context, layout, &wanted))
 }

@@ -72,6 +72,8 @@ pub enum Analyzer {
     Reference,
     /// `cltexture`.
     Texture,
+    /// `clsurface`.
+    Surface,
 }
 
 impl Analyzer {
@@ -81,6 +83,7 @@ impl Analyzer {
             Self::Pitch => "clpitchthreshold",
             Self::Reference => "clreference",
             Self::Texture => "cltexture",
+            Self::Surface => "clsurface",
         }
     }
 }

@@ -188,7 +188,7 @@ impl Draft {
         let in_force = setup.recipes.cameras_in_force();
         let in_force = in_force.iter().find(|of| of.name == name);
         let mask = take_inherited(in_force, &folder);
-        if folder.join(limits_file(&name)).exists() {
+        if !settings::keeps_limits_file(&shown) && folder.join(limits_file(&name)).exists() {
             teach.problem = Some(LEARNED_ON_LINE.to_owned());
         }
         let shared = Arc::new(Shared {
@@ -548,13 +548,12 @@ impl Shared {
     /// Removes the file of limits that the camera learned on the line; whether there was one.
     fn forget_limits_file(&self) -> bool {
         let mut state = self.state();
-        let file = self.folder.join(limits_file(&state.name));
         state.teach.problem = state
             .teach
             .problem
             .take()
             .filter(|of| of != LEARNED_ON_LINE);
-        fs::remove_file(file).is_ok()
+        state.remove_limits_file(&self.folder)
     }
 
     /// Keeps a live frame to measure the object, a few each second.
@@ -611,6 +610,12 @@ impl Shared {
 }
 
 impl State {
+    /// Removes the file of the camera's limits, whose limits would win over those of the text; whether there was one.
+    pub fn remove_limits_file(&self, folder: &Path) -> bool {
+        let file = folder.join(limits_file(&self.name));
+        !settings::keeps_limits_file(&self.settings) && fs::remove_file(file).is_ok()
+    }
+
     /// What is there needs no saving.
     pub fn mark_saved(&mut self) {
         self.saved = (self.revision, self.frames.list().len());

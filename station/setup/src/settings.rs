@@ -50,6 +50,11 @@ pub fn of_table(table: &Table) -> Settings {
     settings
 }
 
+/// Whether the analyzer's file of limits has its model, too; then limits of the text win over those of the file.
+pub fn keeps_limits_file(settings: &Settings) -> bool {
+    settings.get("analyzer").and_then(Value::as_str) == Some("surface")
+}
+
 /// Whether the page may send these settings.
 ///
 /// # Errors
@@ -69,7 +74,7 @@ pub fn check(settings: &Settings) -> Result<(), (String, String)> {
     }
     let analyzer = settings.get("analyzer").and_then(Value::as_str);
     if analyzer.is_none_or(|analyzer| !ANALYZERS.contains(&analyzer)) {
-        let text = "choose pitch, reference or texture".to_owned();
+        let text = "choose pitch, reference, texture or surface".to_owned();
         return Err(("analyzer".to_owned(), text));
     }
     let tables = TABLES.iter().chain(&["analysis"]);

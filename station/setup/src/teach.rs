@@ -360,7 +360,7 @@ impl Shared {
             }
         }
         // The text has the limits now; those of a file would win.
-        let _ = std::fs::remove_file(self.folder.join(super::draft::limits_file(&state.name)));
+        state.remove_limits_file(&self.folder);
         let (name, notes) = (state.name.clone(), state.notes.clone());
         let inherits = state.inherits;
         super::settings::write(

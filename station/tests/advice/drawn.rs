@@ -379,6 +379,39 @@ fn noise_alone_and_unlike_pictures_get_no_advice_and_a_sentence() {
     assert!(why.contains("several sizes"), "{why}");
 }
 
+/// Grain of some pixels: noise, smoothed twice.
+fn grain(size: [usize; 2], random: &mut impl FnMut() -> f32) -> Picture {
+    let [width, height] = size;
+    let mut samples: Vec<f32> = (0..width * height).map(|_| 1500.0 * random()).collect();
+    for _ in 0..2 {
+        let at = |x: usize, y: usize| samples[y % height * width + x % width];
+        let mean = |x, y| (0..25).map(|n| at(x + n % 5, y + n / 5)).sum::<f32>() / 25.0;
+        samples = (0..width * height).map(|n| mean(n % width, n / width)).collect();
+    }
+    let with_noise = samples.iter().map(|sample| sample - 630.0 + 8.0 * random());
+    Picture {
+        width,
+        height,
+        samples: with_noise.collect(),
+    }
+}
+
+#[test]
+fn grain_without_a_repeat_is_a_surface() {
+    let mut random = random();
+    let pictures: Vec<Picture> = (0..4).map(|_| grain([320, 240], &mut random)).collect();
+    let advice = advise_pictures(&pictures, 8).unwrap();
+    assert_eq!(advice.object, Object::Surface, "{advice:?}");
+    assert_eq!([advice.pitch_x, advice.pitch_y], [0.0; 2]);
+    let expected = serde_json::json!({ "gaussian": null, "analyzer": "surface", "analysis": {} });
+    assert_eq!(advice.settings, expected);
+    reason(&advice, "Nothing repeats");
+    reason(&advice, "let it lie in the same place in each picture");
+    // The same grain each time is one object.
+    let same = vec![pictures[0].clone(); 4];
+    assert_eq!(advise_pictures(&same, 8).unwrap().object, Object::Same);
+}
+
 /// The same panel in 8 and in 12 bits, as frames.
 #[test]
 fn thresholds_are_in_grey_levels_of_the_cameras_samples() {

@@ -71,6 +71,30 @@ pub fn panels(format: VideoFormat, count: usize, bad: &[usize]) -> Vec<Frame> {
     frames.collect()
 }
 
+/// Frames of a grained surface: those of the given numbers have a blot.
+pub fn surfaces(count: usize, bad: &[usize]) -> Vec<Frame> {
+    const SIZE: [usize; 2] = [320, 240];
+    let [width, height] = SIZE;
+    let mut state = 1_u32;
+    let mut random = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as i32
+    };
+    let frames = (0..count).map(|at| {
+        let noise: Vec<i32> = (0..width * height).map(|_| random()).collect();
+        let near = |x: usize, y: usize| noise[y % height * width + x % width];
+        let level = |x: usize, y: usize| {
+            let sum: i32 = (0..9).map(|n| near(x + n % 3, y + n / 3)).sum();
+            let blot = bad.contains(&at) && (100..124).contains(&x) && (100..116).contains(&y);
+            let grain = (sum / 9 - 128) / if blot { 4 } else { 1 };
+            u8::try_from((128 + grain).clamp(0, 255)).unwrap()
+        };
+        let bytes: Vec<u8> = (0..width * height).map(|n| level(n % width, n / width)).collect();
+        frame(VideoFormat::Gray8, SIZE, &bytes)
+    });
+    frames.collect()
+}
+
 /// Frames of printed labels: those of the given numbers have misprints.
 pub fn labels(count: usize, bad: &[usize]) -> Vec<Frame> {
     let spec = LabelSpec {

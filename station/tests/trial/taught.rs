@@ -11,7 +11,7 @@ use run::{
 };
 use serde_json::json;
 
-use super::scenes::{camera, labels, panels, start};
+use super::scenes::{camera, labels, panels, start, surfaces};
 
 fn shared(frames: Vec<Frame>) -> Vec<Arc<Frame>> {
     frames.into_iter().map(Arc::new).collect()
@@ -148,6 +148,41 @@ fn a_model_goes_into_the_folder_and_nothing_into_the_files_of_the_camera() {
         assert_eq!(trial.judge(frame).unwrap().report.verdict, "pass");
     }
     assert_eq!(trial.judge(&frames[13]).unwrap().report.verdict, "fail");
+}
+
+/// The file of its limits is the model; limits of the text win over those of the file.
+#[test]
+fn a_surface_is_taught_with_its_model_and_its_limits_can_be_moved() {
+    start();
+    let sandbox = Sandbox::new("taught-surface");
+    let files = sandbox.folder("files");
+    fs::create_dir_all(&files).unwrap();
+    let table = |location: &str, more: &str| {
+        format!("surface = {{ learn = {{ location = \"{location}\" }}{more} }}")
+    };
+    let config = camera(sandbox.path(), &table("never.npz", ""));
+    let good = shared(surfaces(12, &[]));
+    let bad = surfaces(14, &[13]).remove(13);
+    let taught = teach(&config, &good, &files, &mut |_| true).unwrap();
+    let model = taught.model.unwrap();
+    assert_eq!(model, files.join("left-limits.npz"));
+    assert_eq!(fs::read_dir(&files).unwrap().count(), 1);
+    let names: Vec<&str> = taught.limits.iter().map(|of| of.name.as_str()).collect();
+    assert_eq!((names, taught.demands.len()), (vec!["novelty"], 12));
+    let limit = taught.limits[0].value;
+    assert_eq!(taught.properties["thresholds"], json!([limit]));
+    let model = model.display().to_string();
+    let judge = |more: &str, frame: &Frame| {
+        let config = camera(sandbox.path(), &table(&model, more));
+        let mut trial = Trial::start(&config, frame.info()).unwrap();
+        trial.judge(frame).unwrap().report.verdict
+    };
+    let learned = format!(", thresholds = [{limit:?}]");
+    for more in ["", &learned] {
+        assert_eq!(judge(more, &good[3]), "pass", "{more}");
+        assert_eq!(judge(more, &bad), "fail", "{more}");
+    }
+    assert_eq!(judge(", thresholds = [0.5]", &good[3]), "fail");
 }
 
 #[test]

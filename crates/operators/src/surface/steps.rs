@@ -1,24 +1,33 @@
 //! The kernels of a comparison of a surface, and what they make of a frame.
 
-use clinspect_core::{ClError, surface::STEPS};
+use clinspect_core::{
+    ClError,
+    kernels::surface::{BAND, NOVELTY_BAND, SMOOTH_PIXELS},
+    surface::{CELL, STEPS},
+    texture::TILE,
+};
 use clinspect_opencl::{Arg, ClContext, Kernel, NdRange, Program, Submission};
 
-use super::memory::{DeviceModel, LEVELS, Pictures, Sizes, size_args};
+use super::memory::{DeviceModel, ENERGIES, LEVELS, Pictures, Sizes, size_args};
 use crate::{source::plain_group, to_i32};
 
-/// A kernel with a work-item per element.
+/// A kernel with a work-item per element, or on a CPU per row.
 #[derive(Debug)]
 pub(super) struct Step {
     kernel: Kernel,
     name: &'static str,
-    group: [usize; 2],
+    /// Work-items of a group; `None` for one per row.
+    group: Option<[usize; 2]>,
 }
 
 impl Step {
     fn new(context: &ClContext, program: &Program, name: &'static str) -> Result<Self, ClError> {
         let kernel = program.kernel(name)?;
+        let by_rows = context.caps().is_cpu;
         Ok(Self {
-            group: plain_group(context, &kernel)?,
+            group: (!by_rows)
+                .then(|| plain_group(context, &kernel))
+                .transpose()?,
             kernel,
             name,
         })
@@ -34,9 +43,17 @@ impl Step {
         extent: [usize; 2],
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        let range = NdRange::cover(extent, self.group);
+        let range = match self.group {
+            Some(group) => NdRange::cover(extent, group),
+            None => NdRange::cover([1, extent[1]], [1, 1]),
+        };
         submission.run(&mut self.kernel, self.name, args, &range)
     }
+}
+
+/// Compiler options of the kernels.
+pub(super) fn options(context: &ClContext) -> String {
+    format!(" -DBY_ROWS={}", i32::from(context.caps().is_cpu))
 }
 
 /// Makes the struct of the kernels; a field has a kernel's name without `surface_`.
@@ -46,6 +63,8 @@ macro_rules! steps {
         #[derive(Debug)]
         pub(super) struct Steps {
             $(pub $name: Step,)*
+            sides: Sides,
+            by_rows: bool,
         }
 
         impl Steps {
@@ -56,6 +75,8 @@ macro_rules! steps {
             pub fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
                 Ok(Self {
                     $($name: Step::new(context, program, concat!("surface_", stringify!($name)))?,)*
+                    sides: Sides::new(context, program)?,
+                    by_rows: context.caps().is_cpu,
                 })
             }
         }
@@ -63,8 +84,36 @@ macro_rules! steps {
 }
 
 steps! {
-    smooth halve energy logs cell_sums contrast mean_rows features novelty sum
-    boxes line noise noise_sums units first side mark cell_peaks line_peaks
+    smooth halve energy logs log_sums tile_sums contrast mean_rows means novelty sum
+    boxes line noise units mark cell_peaks line_peaks
+}
+
+/// How lines are compared with those beside them.
+#[derive(Debug)]
+enum Sides {
+    /// The lines of a direction, which lie in memory.
+    ByDirection(Step),
+    /// Those of all directions, in local memory.
+    AtOnce(Step),
+}
+
+/// Rows that a work-group of `surface_sides` takes, and its work-items.
+const GROUP_ROWS: usize = 16;
+const GROUP: [usize; 2] = [64, 4];
+
+impl Sides {
+    fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
+        if context.caps().is_cpu {
+            let step = Step::new(context, program, "surface_side")?;
+            return Ok(Self::ByDirection(step));
+        }
+        let name = "surface_sides";
+        Ok(Self::AtOnce(Step {
+            kernel: program.kernel(name)?,
+            name,
+            group: Some(GROUP),
+        }))
+    }
 }
 
 impl Steps {
@@ -87,7 +136,9 @@ impl Steps {
         let depth = Arg::I32(depth as i32);
         let smooth = Arg::Mem(&pictures.levels[0]);
         let args = [memory, offset, stride, width, height, depth, smooth];
-        self.smooth.run(&args, sizes.frame, submission)?;
+        let [frame_x, frame_y] = sizes.frame;
+        let extent = [frame_x.div_ceil(SMOOTH_PIXELS), frame_y];
+        self.smooth.run(&args, extent, submission)?;
         for level in 0..LEVELS {
             let size = sizes.level(level);
             let [width, height] = size_args(size)?;
@@ -109,34 +160,50 @@ impl Steps {
                 self.halve.run(&args, extent, submission)?;
             }
         }
-        let cells = [columns, rows];
-        let tiles = [tile_columns, tile_rows];
-        let features = Arg::Mem(&pictures.features);
-        let run = |step: &mut Step, head: &[&[Arg]], tail: &[Arg], extent, s: &mut Submission| {
-            step.run(&[&head.concat(), tail].concat(), extent, s)
-        };
-        let tail = [Arg::Mem(&pictures.energy), features];
-        run(&mut self.logs, &[&cells], &tail, sizes.cells, submission)?;
-        let both: [&[Arg]; 2] = [&cells, &tiles];
-        let tail = [features, Arg::Mem(&pictures.sums)];
-        run(&mut self.cell_sums, &both, &tail, sizes.tiles, submission)?;
-        let tail = [Arg::Mem(&pictures.sums), Arg::Mem(&pictures.contrast)];
-        run(&mut self.contrast, &both, &tail, sizes.tiles, submission)?;
-        let tail = [Arg::Mem(&pictures.means), Arg::Mem(&pictures.row_sums)];
-        run(
-            &mut self.mean_rows,
-            &[&cells],
-            &tail,
-            sizes.cells,
-            submission,
-        )?;
-        let tail = [
-            Arg::Mem(&pictures.contrast),
-            Arg::Mem(&pictures.means),
-            Arg::Mem(&pictures.row_sums),
+        let (energy, features) = (Arg::Mem(&pictures.energy), Arg::Mem(&pictures.features));
+        let [cells_x, cells_y] = sizes.cells;
+        let band = if self.by_rows { 1 } else { BAND };
+        let bands = [cells_x, ENERGIES * cells_y.div_ceil(band)];
+        let args = [columns, rows, energy, features];
+        self.logs.run(&args, bands, submission)?;
+        let column_sums = Arg::Mem(&pictures.column_sums);
+        let args = [columns, rows, tile_rows, features, column_sums];
+        let extent = [cells_x, sizes.tiles[1]];
+        self.log_sums.run(&args, extent, submission)?;
+        self.sum_tiles(cells_x, TILE / CELL, sizes, pictures, submission)?;
+        let (sums, contrast) = (Arg::Mem(&pictures.sums), Arg::Mem(&pictures.contrast));
+        let args = [columns, rows, tile_columns, tile_rows, sums, contrast];
+        self.contrast.run(&args, sizes.tiles, submission)?;
+        let (means, row_sums) = (Arg::Mem(&pictures.means), Arg::Mem(&pictures.row_sums));
+        let args = [columns, rows, means, row_sums];
+        self.mean_rows.run(&args, sizes.cells, submission)?;
+        let args = [
+            columns,
+            rows,
+            tile_columns,
+            tile_rows,
+            contrast,
+            means,
+            row_sums,
             features,
         ];
-        run(&mut self.features, &both, &tail, sizes.cells, submission)
+        self.means.run(&args, sizes.cells, submission)
+    }
+
+    /// Enqueues the sums of the tiles of `width` columns, of which a tile has `side`.
+    fn sum_tiles(
+        &mut self,
+        width: usize,
+        side: usize,
+        sizes: &Sizes,
+        pictures: &Pictures,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let [width, side] = size_args([width, side])?;
+        let [tile_columns, tile_rows] = size_args(sizes.tiles)?;
+        let (of_columns, sums) = (Arg::Mem(&pictures.column_sums), Arg::Mem(&pictures.sums));
+        let args = [width, side, tile_columns, tile_rows, of_columns, sums];
+        self.tile_sums.run(&args, sizes.tiles, submission)
     }
 
     /// Enqueues the novelty of the cells.
@@ -151,15 +218,24 @@ impl Steps {
         submission: &mut Submission,
     ) -> Result<(), ClError> {
         let [columns, rows] = size_args(sizes.cells)?;
+        let [tile_columns, tile_rows] = size_args(sizes.tiles)?;
         let args = [
             columns,
             rows,
+            tile_columns,
+            tile_rows,
+            Arg::Mem(&pictures.contrast),
             Arg::Mem(&pictures.features),
+            Arg::Mem(&model.means),
             Arg::Mem(&model.weights),
             Arg::Mem(&model.prototypes),
+            Arg::Mem(&model.half_norms),
             Arg::Mem(&pictures.distances),
         ];
-        self.novelty.run(&args, sizes.cells, submission)?;
+        let [cells_x, cells_y] = sizes.cells;
+        let band = if self.by_rows { 1 } else { NOVELTY_BAND };
+        let bands = [cells_x, cells_y.div_ceil(band)];
+        self.novelty.run(&args, bands, submission)?;
         let args = [
             columns,
             rows,
@@ -188,16 +264,54 @@ impl Steps {
         let boxes = Arg::Mem(&of_lines.boxes);
         let args = [width, height, smooth, boxes];
         self.boxes.run(&args, sizes.frame, submission)?;
-        let column_sums = Arg::Mem(&of_lines.column_sums);
+        let column_sums = Arg::Mem(&pictures.column_sums);
         let args = [width, height, tile_rows, smooth, column_sums];
         let extent = [sizes.frame[0], sizes.tiles[1]];
         self.noise.run(&args, extent, submission)?;
+        self.sum_tiles(sizes.frame[0], TILE, sizes, pictures, submission)?;
         let sums = Arg::Mem(&pictures.sums);
-        let args = [width, tile_columns, tile_rows, column_sums, sums];
-        self.noise_sums.run(&args, sizes.tiles, submission)?;
         let units = Arg::Mem(&of_lines.units);
         let args = [width, height, tile_columns, tile_rows, sums, units];
         self.units.run(&args, sizes.tiles, submission)
+    }
+
+    /// Enqueues the comparison of lines with their limits, if they are looked for.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn compare_lines(
+        &mut self,
+        limits: Arg,
+        sizes: &Sizes,
+        pictures: &Pictures,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let Some(of_lines) = &pictures.lines else {
+            return Ok(());
+        };
+        let (units, strongest) = (Arg::Mem(&of_lines.units), Arg::Mem(&pictures.strongest));
+        let more = [units, limits, strongest];
+        match &mut self.sides {
+            Sides::AtOnce(step) => {
+                let [width, height] = size_args(sizes.frame)?;
+                let [tile_columns, tile_rows] = size_args(sizes.tiles)?;
+                let boxes = Arg::Mem(&of_lines.boxes);
+                let args = [&[width, height, boxes, tile_columns, tile_rows], &more[..]].concat();
+                let [frame_x, frame_y] = sizes.frame;
+                let rows = frame_y.div_ceil(GROUP_ROWS) * GROUP[1];
+                step.run(&args, [frame_x, rows], submission)
+            }
+            Sides::ByDirection(_) => {
+                let made = (sizes, pictures);
+                self.for_lines(Self::side, sizes.frame, &more, made, submission)
+            }
+        }
+    }
+
+    fn side(&mut self) -> &mut Step {
+        match &mut self.sides {
+            Sides::ByDirection(step) | Sides::AtOnce(step) => step,
+        }
     }
 
     /// Enqueues the lines of each direction, if they are looked for, and behind those of a direction `step` with its

@@ -61,7 +61,7 @@ pub(super) fn read(
             _ if is_recipe => {}
             "clflatfield" => need_location(&table, FLAT_FIELD_FILE, &name, mistakes),
             "clreference" => need_location(&table, REFERENCE_FILE, &name, mistakes),
-            "cltexture" => need_limits(&table, &name, mistakes),
+            "cltexture" | "clsurface" => need_limits(&table, &name, mistakes),
             _ => {}
         }
         Some(Some(properties::read(&table, factory, reserved, mistakes)))
@@ -77,17 +77,19 @@ pub(super) fn read(
     let pitch = element("pitch", "clpitchthreshold", &reserved);
     let reference = element("reference", "clreference", &reserved);
     let texture = element("texture", "cltexture", &reserved);
+    let surface = element("surface", "clsurface", &reserved);
     let overlay = element("overlay", "inspectoverlay", &[]);
     let mut analyzers = vec![
         ("pitch", Analyzer::Pitch, pitch.flatten()),
         ("reference", Analyzer::Reference, reference.flatten()),
         ("texture", Analyzer::Texture, texture.flatten()),
+        ("surface", Analyzer::Surface, surface.flatten()),
     ];
     analyzers.retain(|(_, _, properties)| properties.is_some());
     if let [.., (before, ..), (last, ..)] = analyzers[..] {
         let text = format!(
             "a camera has both {before} and {last}; keep pitch if a pattern repeats exactly within the frame, texture for \
-             cloth and the like, whose repeats differ, else reference"
+             cloth and the like, whose repeats differ, reference if each frame shows the same object, else surface"
         );
         mistakes.add(&table.place(last), text);
     }
@@ -362,13 +364,19 @@ fn need_location(
     }
 }
 
-/// A texture learns its limits from the first frames, unless it has them.
+/// A texture learns its limits from the first frames, unless it has them. A surface needs a file in any case: limits say
+/// nothing without its model.
 fn need_limits(table: &Table<'_, '_>, camera: &str, mistakes: &mut Mistakes<'_>) {
     let camera = if camera.is_empty() { "NAME" } else { camera };
+    let (analyzer, needs_model) = (&table.name, table.name == "surface");
+    let (learned, or) = match needs_model {
+        true => ("what it learns", ""),
+        false => ("its limits", ", or thresholds"),
+    };
     let text = format!(
-        "texture has no file for its limits: a camera starts again by itself after a failure, and it would learn from \
+        "{analyzer} has no file for {learned}: a camera starts again by itself after a failure, and it would learn from \
          whatever frames come then, bad ones included; set learn = {{ location = \
-         \"/var/lib/clinspect-station/{camera}-texture.npz\" }}, or thresholds"
+         \"/var/lib/clinspect-station/{camera}-{analyzer}.npz\" }}{or}"
     );
     let entries = table.entries();
     let value = |key| entries.iter().find(|(name, _, _)| *name == key);
@@ -377,7 +385,7 @@ fn need_limits(table: &Table<'_, '_>, camera: &str, mistakes: &mut Mistakes<'_>)
         DeValue::String(text) => matches!(text.trim(), "" | "<>" | "< >"),
         _ => false,
     };
-    if value("thresholds").is_some_and(|(_, _, value)| !is_empty(value.get_ref())) {
+    if !needs_model && value("thresholds").is_some_and(|(_, _, value)| !is_empty(value.get_ref())) {
         return;
     }
     match value("learn").map(|(_, span, value)| (span, value.get_ref())) {

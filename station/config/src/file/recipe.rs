@@ -26,7 +26,7 @@ pub const NUMBER: &str = "number";
 const NUMBERS: Range<u64> = 1..u16::MAX as u64;
 
 /// The tables of the analyzers.
-pub const ANALYZERS: [&str; 3] = ["pitch", "reference", "texture"];
+pub const ANALYZERS: [&str; 4] = ["pitch", "reference", "texture", "surface"];
 
 /// Reads the text of a recipe. `path` is its file for messages; `file` is where a file of that name lies which belongs to the
 /// recipe; `bases` are the station's own cameras, whose settings hold where the recipe says nothing. Returns notes, too.

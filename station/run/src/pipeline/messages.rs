@@ -105,7 +105,10 @@ impl Pipeline {
                     info!("camera {name}: {alarm} is over");
                 }
             }
-            "clpitchthreshold-learned" | "clreference-learned" | "cltexture-learned" => {
+            "clpitchthreshold-learned"
+            | "clreference-learned"
+            | "cltexture-learned"
+            | "clsurface-learned" => {
                 self.learn("threshold", structure.value("threshold"));
                 self.learn("deviation-factor", structure.value("deviation-factor"));
                 self.learn("scale-factors", structure.value("scale-factors"));
@@ -122,7 +125,8 @@ impl Pipeline {
             }
             "clpitchthreshold-limits-saved"
             | "clreference-limits-saved"
-            | "cltexture-limits-saved" => {
+            | "cltexture-limits-saved"
+            | "clsurface-limits-saved" => {
                 let location: String = structure.get("location").unwrap_or_default();
                 let location = PathBuf::from(location);
                 // The link of a recipe tells people nothing.

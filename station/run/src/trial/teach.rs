@@ -63,7 +63,7 @@ pub struct Demands {
     pub values: Vec<f64>,
 }
 
-/// Learns limits, and the model of `clreference`, from good frames. `files` is the folder for a model; it must exist. The
+/// Learns limits, and the model of `clreference` and `clsurface`, from good frames. `files` is the folder for a model; it must exist. The
 /// files that the camera's settings name are neither read nor written. `progress` gets the number of frames that count,
 /// and returns whether to go on.
 ///
@@ -97,7 +97,7 @@ pub fn teach(
         }
         let counted = feed(&mut now, frames, &all, progress)?;
         if counted.len() == all.len() {
-            if config.analyzer == Analyzer::Reference {
+            if learns_beside_frames(config.analyzer) {
                 let learned = format!("{}-learned", config.analyzer.factory());
                 judge_on(&mut now, &learned, frames, &all)?;
             }
@@ -179,8 +179,15 @@ fn feed(
     Ok(counted)
 }
 
-/// Shows frames while the analyzer judges those of its training, which it does some at a time, until it has said what it
-/// learned.
+/// Whether an analyzer goes on learning after its last good frame, and says so with a later one.
+fn learns_beside_frames(analyzer: Analyzer) -> bool {
+    match analyzer {
+        Analyzer::Reference | Analyzer::Surface => true,
+        Analyzer::Pitch | Analyzer::Texture => false,
+    }
+}
+
+/// Shows frames while the analyzer learns from those that it has, until it has said what it learned.
 fn judge_on(
     chain: &mut Chain,
     learned: &str,
@@ -249,15 +256,22 @@ fn learned(
     let name = config.analyzer.factory();
     let message = chain.message(&format!("{name}-learned"), LIMIT)?;
     chain.message(&format!("{name}-limits-saved"), LIMIT)?;
-    let mut model = None;
-    if config.analyzer == Analyzer::Reference {
-        chain.message(&format!("{name}-saved"), LIMIT)?;
-        let file = files.join(model_file(&config.name, "reference"));
-        let moved = fs::rename(scratch.join(MODEL), &file);
-        moved.map_err(|why| format!("the model cannot be written: {}: {why}", file.display()))?;
-        model = Some(file);
-    }
     let saved = LimitsFile::read(&scratch.join(LIMITS))?;
+    let keep = |from: &str, what| {
+        let file = files.join(model_file(&config.name, what));
+        let moved = fs::rename(scratch.join(from), &file);
+        moved.map_err(|why| format!("the model cannot be written: {}: {why}", file.display()))?;
+        Ok::<_, String>(file)
+    };
+    let model = match config.analyzer {
+        Analyzer::Reference => {
+            chain.message(&format!("{name}-saved"), LIMIT)?;
+            Some(keep(MODEL, "reference")?)
+        }
+        // The file of its limits has the model, too.
+        Analyzer::Surface => Some(keep(LIMITS, "limits")?),
+        Analyzer::Pitch | Analyzer::Texture => None,
+    };
     let limits = saved.names.iter().filter_map(|name| {
         let frame: u64 = message.get(format!("{name}-frame")).ok()?;
         Some(Limit {

@@ -6,7 +6,7 @@
 //! 2. *Sameness.* Each picture is aligned with the first, as `clreference` aligns frames, and the score says how well they
 //!    then agree.
 //! 3. *Decision.* A pattern, if all repeats are alike. Else the same object, if the pictures agree. Else a texture, if there
-//!    is a pitch. Else nothing is advised.
+//!    is a pitch. Else a surface, if it has structure beside the noise. Else nothing is advised.
 
 mod noise;
 mod picture;
@@ -32,6 +32,8 @@ const MOST_PICTURES: usize = 16;
 const ALIKE: f64 = 0.88;
 /// Score from which on pictures show the same. Drawn labels and real boards reach 0.96, panels and cloth at other places 0.67.
 const SAME: f64 = 0.82;
+/// A surface has a contrast of at least so many standard deviations of the noise: less is an empty picture.
+const STRUCTURE: f64 = 1.0;
 /// A shift, turn or stretch below this is no motion, px.
 const STILL: f64 = 0.3;
 /// Share of the contrast below which nothing varies along an axis: stripes.
@@ -53,6 +55,8 @@ pub enum Object {
     Texture,
     /// It is the same in every picture.
     Same,
+    /// Nothing repeats, and no two pictures agree.
+    Surface,
 }
 
 /// What was measured, and what follows from it.
@@ -137,6 +141,8 @@ impl Measurements {
             Some(Object::Same)
         } else if found > 0 {
             Some(Object::Texture)
+        } else if !self.is_binary && self.contrast >= STRUCTURE * self.noise {
+            Some(Object::Surface)
         } else {
             None
         }
@@ -198,8 +204,8 @@ pub fn advise_pictures(pictures: &[Picture], bits: u32) -> Result<Advice, String
 fn advise_views(views: &[Views], bits: u32) -> Result<Advice, String> {
     let measured = measure(views, bits)?;
     let object = measured.object().ok_or_else(|| {
-        "nothing repeats within the pictures, and no two of them agree; set light and focus, let the object lie in the same \
-         place in each picture, and measure again"
+        "nothing repeats within the pictures, no two of them agree, and there is little beside the noise; set light and \
+         focus, let the object lie in the same place in each picture, and measure again"
             .to_owned()
     })?;
     Ok(settings::advice(object, &measured))

@@ -32,6 +32,7 @@ pub(super) fn advice(object: Object, measured: &Measurements) -> Advice {
         Object::Pattern => pattern(measured),
         Object::Texture => texture(measured),
         Object::Same => same(measured),
+        Object::Surface => surface(measured),
     };
     let Measurements {
         noise, contrast, ..
@@ -195,6 +196,24 @@ fn texture(measured: &Measurements) -> (Vec<String>, Value) {
         }
     }
     let settings = json!({ "gaussian": null, "analyzer": "texture", "analysis": analysis });
+    (reasons, settings)
+}
+
+fn surface(measured: &Measurements) -> (Vec<String>, Value) {
+    let reasons = vec![
+        "Nothing repeats within the pictures.".to_owned(),
+        format!(
+            "The {} pictures agree to {:.0} % at most: they do not show one object at one place. If they should, let it lie in \
+             the same place in each picture, and measure again.",
+            measured.count,
+            100.0 * measured.same.score.clamp(0.0, 1.0)
+        ),
+        "So each place is compared with what good pieces have shown. A surface learns its limits from 16 to 32 good pieces, \
+         and needs no threshold."
+            .to_owned(),
+        "Thin cracks in rough metal are found by the channels dark-lines or bright-lines, which are off.".to_owned(),
+    ];
+    let settings = json!({ "gaussian": null, "analyzer": "surface", "analysis": {} });
     (reasons, settings)
 }
 
