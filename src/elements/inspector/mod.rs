@@ -5,6 +5,7 @@ mod blind;
 mod caps;
 mod classify;
 pub mod colour;
+pub mod contrast;
 mod ignore;
 mod learn;
 mod masks;
@@ -35,7 +36,7 @@ use clinspect_core::{
     ClError,
     components::{Finder, Listed},
     ignored::Bitmap,
-    learning::Demand,
+    learning::{Contrasts, Demand},
     reference::Step,
     region::{Rect, check_region, user_region},
     window::Reach,
@@ -286,6 +287,26 @@ pub trait Comparing: Sized + Send + 'static {
     /// The settings on which [`Inspection::demands`] depend: all but the limits that are learned.
     fn counted_under(settings: &Self::Settings) -> Self::Settings;
 
+    /// The contrasts of the pattern in a frame from which limits are learned, if the contrast is learned.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn contrasts(
+        _in_force: &mut InForce<Self::Settings, Self::Operator>,
+        _subject: Subject,
+    ) -> Result<Contrasts, ClError> {
+        Ok(Contrasts::default())
+    }
+
+    /// Takes the least contrasts of the good frames, which are learned with the limits. 0 for none.
+    fn set_contrasts(
+        &mut self,
+        _element: &Self::Element,
+        _in_force: &mut InForce<Self::Settings, Self::Operator>,
+        _contrasts: Contrasts,
+    ) {
+    }
+
     /// Names of the channels, if a defect's level is one; see [`DefectResult::channels`](clinspect_results::DefectResult::channels).
     fn channels(in_force: &InForce<Self::Settings, Self::Operator>) -> Vec<String>;
 
@@ -420,14 +441,21 @@ impl<C: Comparing> InspectorStream<C> {
         let limits: Vec<_> = learned.values().collect();
         self.set_limits(&limits);
         let values: Vec<f64> = limits.iter().map(|(_, value)| *value).collect();
-        let sights = self.live.in_force()?.operator.sights(Some(&values))?;
+        let in_force = self.live.in_force()?;
+        self.own
+            .set_contrasts(&self.element, in_force, learned.contrasts);
+        let sights = in_force.operator.sights(Some(&values))?;
         let element = self.element.obj();
         learned.post::<C::Element>(element.upcast_ref(), &sights);
         self.save_limits(learned)
     }
 
     /// A frame demands this of the limits. They are learned after the last frame, and judge the next one.
-    fn count(&mut self, frame_number: u64, demands: &[Demand]) -> Result<(), ClError> {
+    fn count(
+        &mut self,
+        frame_number: u64,
+        demands: &(Vec<Demand>, Contrasts),
+    ) -> Result<(), ClError> {
         let limits = self.live.in_force()?.operator.limits();
         let learn = &self.reporting.learn;
         match self.limits.add(frame_number, demands, learn, &limits) {
@@ -462,14 +490,17 @@ impl<C: Comparing> InspectorStream<C> {
         let ((marked, listed, demands), mask) = masks.write(frame, |mask, picture| {
             let subject = frame.subject();
             let mut demands = None;
+            // The frames that were kept come first.
+            let may_count = !frame.is_corrupted && !has_kept;
+            if may_count
+                && learning.counts::<C>(&in_force.settings, &judge)
+                && let Some(found) = judge.demands(&mut in_force.operator, subject, mask)?
+            {
+                demands = Some((found, C::contrasts(in_force, subject)?));
+            }
             let InForce {
                 operator, settings, ..
             } = &mut *in_force;
-            // The frames that were kept come first.
-            let may_count = !frame.is_corrupted && !has_kept;
-            if may_count && learning.counts::<C>(settings, &judge) {
-                demands = judge.demands(operator, subject, mask)?;
-            }
             // The frame itself is judged by the limits in force.
             let marked = operator.mark(subject, mask)?;
             let is_listed = marked.pixels > 0 || (is_web && finder.has_open());
@@ -515,8 +546,8 @@ struct Names {
 struct Inspected {
     marked: Marked,
     listed: Listed,
-    /// What the frame demands of the limits, if limits are learned from it.
-    demands: Option<Vec<Demand>>,
+    /// What the frame demands of the limits, and the contrasts of its pattern, if limits are learned from it.
+    demands: Option<(Vec<Demand>, Contrasts)>,
     /// The mask, if it is sent as a meta.
     mask: Option<gst::Buffer>,
 }
