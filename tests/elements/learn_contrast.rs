@@ -12,7 +12,7 @@ use crate::{
     support::{Rig, buffer_of, caps_of, start},
 };
 
-const ELEMENT: &str = "clpitchthreshold pitch-x=16 pitch-y=16 threshold=60";
+const ELEMENT: &str = "clpitchthreshold pitch-x=16 pitch-y=16 multiples=<1> threshold=60";
 
 /// Good frames whose pattern has these shares of its contrast, percent.
 fn frames<const N: usize>(shares: [u32; N]) -> [Frame; N] {

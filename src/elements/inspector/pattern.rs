@@ -32,6 +32,9 @@ pub(super) const PATIENCE: u64 = 4;
 
 /// Least correlation at the pitches of a texture, as a share of that at the vectors, with which the pitches count.
 const PITCHES_SUFFICE: f64 = 0.8;
+/// The same while the pitches count already: frames of one cloth must be compared alike, or limits that one kind of comparison
+/// needs make the other one blind.
+const PITCHES_REMAIN: f64 = 0.7;
 
 /// The pitch along one axis.
 #[derive(Default)]
@@ -124,6 +127,7 @@ impl Estimation {
         }
         if changed {
             self.frames = 0;
+            self.pitches_suffice = false;
         }
         changed
     }
@@ -266,20 +270,26 @@ impl Estimation {
 
     /// Compares the correlation of the frame, whose lattice was examined, at the pitches with that at the vectors.
     fn weigh_pitches(&mut self, changes: &mut Vec<Change>) {
-        let suffice = match (&self.lattice, self.pitches_of_frame()) {
-            (Some(LatticeSearch { estimator, tracker }), [Some(x), Some(y)]) => {
-                tracker.of_frame().is_some_and(|lattice| {
-                    let least = |a, b| {
-                        estimator
-                            .likeness(a, &lattice)
-                            .min(estimator.likeness(b, &lattice))
-                    };
-                    let vectors = least(lattice.a, lattice.b.unwrap_or(lattice.a));
-                    least([x, 0.0], [0.0, y]) >= PITCHES_SUFFICE * vectors
-                })
-            }
-            _ => false,
+        let (Some(LatticeSearch { estimator, tracker }), [Some(x), Some(y)]) =
+            (&self.lattice, self.pitches_of_frame())
+        else {
+            return;
         };
+        // A frame without a lattice does not tell.
+        let Some(lattice) = tracker.of_frame() else {
+            return;
+        };
+        let least = |a, b| {
+            let likeness = |v| estimator.likeness(v, &lattice);
+            likeness(a).min(likeness(b))
+        };
+        let vectors = least(lattice.a, lattice.b.unwrap_or(lattice.a));
+        let share = if self.pitches_suffice {
+            PITCHES_REMAIN
+        } else {
+            PITCHES_SUFFICE
+        };
+        let suffice = least([x, 0.0], [0.0, y]) >= share * vectors;
         if std::mem::replace(&mut self.pitches_suffice, suffice) != suffice
             && !changes.contains(&Change::Pitch)
         {
