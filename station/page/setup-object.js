@@ -12,8 +12,9 @@ const OBJECTS = {
   same: { analyzer: "reference", text: "Same every time", detail: "Each frame shows the same object: label, board, part." },
 };
 
-/// Longest vector that a field sets, px.
+/// Longest vector that a field sets, px; in a larger frame half of its longer side, because a repeat needs a neighbour.
 const LONGEST = 200;
+const longestIn = (size) => Math.max(LONGEST, ...(size ?? []).map((side) => Math.floor(side / 2)));
 
 /// Numbers of `lattice` as two vectors: none and one vector are completed.
 const vectorsOf = (lattice) => [[lattice[0] ?? 0, lattice[1] ?? 0], [lattice[2] ?? 0, lattice[3] ?? 0]];
@@ -203,6 +204,9 @@ export class ObjectStep {
     const { vectors } = this;
     this.ruler.set(repeats ? vectors : vectorsOf([]));
     const hasPitches = isParallel(vectors);
+    const longest = longestIn(this.bench.draft.state.size);
+    this.pitches.forEach((field) => field.range(1, longest));
+    this.components.forEach((field) => field.range(-longest, longest));
     this.pitches.forEach((field, axis) => { field.element.hidden = !hasPitches; field.set(vectors[axis][axis] || null); });
     this.components.forEach((field, index) => { field.element.hidden = hasPitches; field.set(vectors.flat()[index]); });
     this.repeats.set(this.ruler.repeats);

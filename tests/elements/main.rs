@@ -29,6 +29,7 @@ mod ignored;
 mod inspect_overlay;
 mod latching;
 mod lattice;
+mod learn_contrast;
 mod learn_threshold;
 mod lifecycle;
 mod live;

@@ -208,7 +208,7 @@ fn surface_learned_from_good_frames_passes_others_and_fails_a_defect() {
             .demands(subject)
             .expect("demands")
             .expect("a model");
-        learner.add(n as u64, &demands);
+        learner.add(n as u64, &demands, [0.0; 3]);
     }
     let rules: Vec<_> = operator.limits().iter().map(|limit| limit.rule).collect();
     let learned = learner.learned(&rules).expect("limits");

@@ -3,8 +3,13 @@
 //! # Source
 //! docs/semantics.md, "Limits that are learned".
 
-/// Demands and limits are multiples of 1 / this.
+use crate::components::COMPONENTS;
+
+/// Demands, limits and contrasts are multiples of 1 / this.
 pub const UNITS: f64 = 1024.0;
+/// By component the contrast of a pattern, grey levels of 8 bits; 0 where none was measured or the pattern is not seen.
+pub type Contrasts = [f64; COMPONENTS];
+
 /// The largest demand and limit: larger ones are cut.
 pub const MOST: f64 = (u32::MAX / UNITS as u32) as f64;
 
@@ -66,6 +71,8 @@ pub struct Good {
     pub frame: u64,
     /// What it demands of each limit.
     pub demands: Vec<Demand>,
+    /// The contrasts of its pattern.
+    pub contrasts: Contrasts,
 }
 
 /// The good frames from which limits are learned.
@@ -85,7 +92,7 @@ impl Learner {
     }
 
     /// Adds a frame. Frames with another number of demands begin anew, and more frames than needed are not taken.
-    pub fn add(&mut self, frame: u64, demands: &[Demand]) {
+    pub fn add(&mut self, frame: u64, demands: &[Demand], contrasts: Contrasts) {
         if self.missing() == 0 {
             return;
         }
@@ -96,6 +103,7 @@ impl Learner {
         self.good.push(Good {
             frame,
             demands: demands.iter().map(|demand| demand.rounded()).collect(),
+            contrasts: contrasts.map(|contrast| (contrast * UNITS).round() / UNITS),
         });
     }
 
@@ -119,6 +127,15 @@ impl Learner {
     /// The frames.
     pub fn good(&self) -> &[Good] {
         &self.good
+    }
+
+    /// By component the least contrast of the frames that show the pattern.
+    pub fn contrasts(&self) -> Contrasts {
+        std::array::from_fn(|component| {
+            let each = (self.good.iter()).filter_map(|good| good.contrasts.get(component));
+            let seen = each.copied().filter(|&contrast| contrast > 0.0);
+            seen.reduce(f64::min).unwrap_or(0.0)
+        })
     }
 
     /// The limit that the frames so far give to each quantity; `None` without frames, or if the number of rules is not
@@ -204,10 +221,12 @@ mod tests {
         allowed: 0.0,
     };
 
+    const UNSEEN: Contrasts = [0.0; COMPONENTS];
+
     fn learner(wanted: usize, peaks: &[f64]) -> Learner {
         let mut learner = Learner::new(wanted);
         for (frame, &peak) in peaks.iter().enumerate() {
-            learner.add(frame as u64, &[Demand::of(peak)]);
+            learner.add(frame as u64, &[Demand::of(peak)], UNSEEN);
         }
         learner
     }
@@ -262,7 +281,7 @@ mod tests {
                 peak,
                 typical: Some(typical),
             };
-            learner.add(frame, &[demand, Demand::of(1.0)]);
+            learner.add(frame, &[demand, Demand::of(1.0)], UNSEEN);
         }
         let learned = learner.learned(&[RULE, RULE]).expect("limits");
         assert_eq!((learned[0].limit, learned[0].frame), (3.0 + 1.5 * 9.0, 7));
@@ -273,20 +292,38 @@ mod tests {
     fn forgotten_frame_is_missing_and_no_longer_counts() {
         let mut some = learner(3, &[6.0, 60.0, 8.0]);
         assert_eq!(some.missing(), 0);
-        some.add(9, &[Demand::of(99.0)]);
+        some.add(9, &[Demand::of(99.0)], UNSEEN);
         assert_eq!(learned(&some, RULE), Some((90.0, 1)));
         assert!(some.forget(1));
         assert!(!some.forget(1));
         assert_eq!(some.missing(), 1);
         assert_eq!(learned(&some, RULE), Some((12.0, 2)));
-        some.add(9, &[Demand::of(10.0)]);
+        some.add(9, &[Demand::of(10.0)], UNSEEN);
         assert_eq!((some.missing(), learned(&some, RULE)), (0, Some((15.0, 9))));
+    }
+
+    #[test]
+    fn contrast_is_the_least_of_the_frames_that_show_the_pattern() {
+        let mut learner = Learner::new(5);
+        assert_eq!(learner.contrasts(), UNSEEN);
+        for (frame, contrasts) in [
+            (1, [31.0, 0.0, 7.0]),
+            (2, [15.5004, 0.0, 9.0]),
+            (3, [14.25, 0.0, 0.0]),
+            (4, UNSEEN),
+        ] {
+            learner.add(frame, &[Demand::of(1.0)], contrasts);
+        }
+        assert_eq!(learner.contrasts(), [14.25, 0.0, 7.0]);
+        assert!(learner.forget(3));
+        // A file holds whole units.
+        assert_eq!(learner.contrasts(), [15.5, 0.0, 7.0]);
     }
 
     #[test]
     fn frames_with_another_number_of_demands_begin_anew() {
         let mut some = learner(3, &[6.0, 60.0]);
-        some.add(9, &[Demand::of(1.0), Demand::of(2.0)]);
+        some.add(9, &[Demand::of(1.0), Demand::of(2.0)], UNSEEN);
         assert_eq!(some.good().len(), 1);
     }
 

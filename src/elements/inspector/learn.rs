@@ -25,7 +25,7 @@ use crate::elements::{
 use clinspect_core::{
     ClError,
     components::{Finder, Limits},
-    learning::{Demand, Learned, Learner, Rule, Search},
+    learning::{Contrasts, Demand, Learned, Learner, Rule, Search},
     sight::Sight,
     window::Window,
 };
@@ -168,6 +168,8 @@ pub(super) struct Judge<'a> {
 /// Limits that were learned.
 pub(super) struct NewLimits {
     limits: Vec<(Limit, Learned)>,
+    /// The least contrasts of the pattern.
+    pub(super) contrasts: Contrasts,
     frames: usize,
     missing: usize,
 }
@@ -273,12 +275,12 @@ impl<S: Clone + PartialEq> Learning<S> {
     pub fn add(
         &mut self,
         frame: u64,
-        demands: &[Demand],
+        (demands, contrasts): &(Vec<Demand>, Contrasts),
         settings: &LearnSettings,
         limits: &[Limit],
     ) -> Option<NewLimits> {
         let learner = self.learner.as_mut()?;
-        learner.add(frame, demands);
+        learner.add(frame, demands, *contrasts);
         self.has_learned |= learner.missing() == 0;
         (learner.missing() == 0)
             .then(|| self.learned(settings, limits))
@@ -309,6 +311,7 @@ impl<S: Clone + PartialEq> Learning<S> {
         });
         Some(NewLimits {
             limits: named.collect(),
+            contrasts: learner.contrasts(),
             frames: learner.good().len(),
             missing: learner.missing(),
         })
@@ -418,7 +421,8 @@ impl<C: Comparing> InspectorStream<C> {
         }
         let (operator, subject, mask) = kept.parts(height, meter);
         match judge.try_next(operator, &mut finding, subject, mask)? {
-            Some(demands) => self.count(kept.frame_number, &demands)?,
+            // Trained models have no pattern.
+            Some(demands) => self.count(kept.frame_number, &(demands, Contrasts::default()))?,
             None => self.kept = Some((kept, finding)),
         }
         Ok(())

@@ -5,6 +5,7 @@ mod blind;
 mod caps;
 mod classify;
 pub mod colour;
+pub mod contrast;
 mod ignore;
 mod learn;
 mod masks;
@@ -30,6 +31,7 @@ pub use blind::why_unseen;
 use classify::Classifier;
 use clinspect_core::{
     ClError,
+    learning::Contrasts,
     region::{Rect, check_region, user_region},
 };
 use clinspect_opencl::Meter;
@@ -276,6 +278,26 @@ pub trait Comparing: Sized + Send + 'static {
 
     /// The settings on which [`Inspection::demands`] depend: all but the limits that are learned.
     fn counted_under(settings: &Self::Settings) -> Self::Settings;
+
+    /// The contrasts of the pattern in a frame from which limits are learned, if the contrast is learned.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn contrasts(
+        _in_force: &mut InForce<Self::Settings, Self::Operator>,
+        _subject: Subject,
+    ) -> Result<Contrasts, ClError> {
+        Ok(Contrasts::default())
+    }
+
+    /// Takes the least contrasts of the good frames, which are learned with the limits. 0 for none.
+    fn set_contrasts(
+        &mut self,
+        _element: &Self::Element,
+        _in_force: &mut InForce<Self::Settings, Self::Operator>,
+        _contrasts: Contrasts,
+    ) {
+    }
 
     /// Names of the channels, if a defect's level is one; see [`DefectResult::channels`](clinspect_results::DefectResult::channels).
     fn channels(in_force: &InForce<Self::Settings, Self::Operator>) -> Vec<String>;

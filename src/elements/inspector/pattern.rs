@@ -1,16 +1,9 @@
-//! What is learned of a repeating pattern from frames: its pitches, its lattice and its contrast. Decides when to look, and
-//! reports what was estimated by a property, messages and warnings.
+//! What is learned of a repeating pattern from frames: its pitches and its lattice. Decides when to look, and reports what was
+//! estimated by a property, messages and warnings.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Mutex;
 
-use gst::{
-    glib::{self, subclass::Signal},
-    prelude::*,
-    subclass::prelude::*,
-};
+use gst::{glib, prelude::*};
 
 use crate::elements::{
     base_filter::{ClBaseFilter, ClBaseFilterExt, View},
@@ -25,7 +18,7 @@ use clinspect_core::{
     pitch::Axis,
     pitch_estimate::{LARGEST_TOLERANCE, PitchChange, PitchEstimator, PitchTracker},
 };
-use clinspect_operators::{Components, Contrast, Contrasts, Repeating, Submitted, contrast_q4};
+use clinspect_operators::{Components, Submitted};
 
 /// While a pitch is unknown, this many frames are all examined: a live line must not wait.
 const EAGER_FRAMES: u64 = 16;
@@ -35,10 +28,13 @@ const LAZY_FRAMES: u64 = 30;
 /// The same of a web, counted in occasions to learn.
 const LAZY_WEB: u64 = 4;
 /// Number of frames without a pattern before a warning, and of frames in which a pattern at known pitches is not seen.
-const PATIENCE: u64 = 4;
+pub(super) const PATIENCE: u64 = 4;
 
 /// Least correlation at the pitches of a texture, as a share of that at the vectors, with which the pitches count.
 const PITCHES_SUFFICE: f64 = 0.8;
+/// The same while the pitches count already: frames of one cloth must be compared alike, or limits that one kind of comparison
+/// needs make the other one blind.
+const PITCHES_REMAIN: f64 = 0.7;
 
 /// The pitch along one axis.
 #[derive(Default)]
@@ -131,6 +127,7 @@ impl Estimation {
         }
         if changed {
             self.frames = 0;
+            self.pitches_suffice = false;
         }
         changed
     }
@@ -273,20 +270,26 @@ impl Estimation {
 
     /// Compares the correlation of the frame, whose lattice was examined, at the pitches with that at the vectors.
     fn weigh_pitches(&mut self, changes: &mut Vec<Change>) {
-        let suffice = match (&self.lattice, self.pitches_of_frame()) {
-            (Some(LatticeSearch { estimator, tracker }), [Some(x), Some(y)]) => {
-                tracker.of_frame().is_some_and(|lattice| {
-                    let least = |a, b| {
-                        estimator
-                            .likeness(a, &lattice)
-                            .min(estimator.likeness(b, &lattice))
-                    };
-                    let vectors = least(lattice.a, lattice.b.unwrap_or(lattice.a));
-                    least([x, 0.0], [0.0, y]) >= PITCHES_SUFFICE * vectors
-                })
-            }
-            _ => false,
+        let (Some(LatticeSearch { estimator, tracker }), [Some(x), Some(y)]) =
+            (&self.lattice, self.pitches_of_frame())
+        else {
+            return;
         };
+        // A frame without a lattice does not tell.
+        let Some(lattice) = tracker.of_frame() else {
+            return;
+        };
+        let least = |a, b| {
+            let likeness = |v| estimator.likeness(v, &lattice);
+            likeness(a).min(likeness(b))
+        };
+        let vectors = least(lattice.a, lattice.b.unwrap_or(lattice.a));
+        let share = if self.pitches_suffice {
+            PITCHES_REMAIN
+        } else {
+            PITCHES_SUFFICE
+        };
+        let suffice = least([x, 0.0], [0.0, y]) >= share * vectors;
         if std::mem::replace(&mut self.pitches_suffice, suffice) != suffice
             && !changes.contains(&Change::Pitch)
         {
@@ -629,180 +632,5 @@ fn post_missing(element: &ClBaseFilter, axis: Axis, is_alone: bool) {
             ("{}", text),
             ["frames are compared along the other axis only"]
         );
-    }
-}
-
-/// Learns the contrast.
-#[derive(Default)]
-pub struct Presence {
-    /// `take-contrast` was called.
-    is_wanted: AtomicBool,
-}
-
-/// The learned contrast, kept from frame to frame.
-#[derive(Default)]
-pub struct Learned {
-    /// By component, the number of operators with which it was learned, and the pitches.
-    contrast: Option<(Contrasts, usize, [f64; 2])>,
-    /// Frames in which the pattern was not seen.
-    unseen: u64,
-    warned: LastReport<()>,
-}
-
-/// Minimum contrasts for messages, one for each component that is judged.
-pub fn in_words(contrasts: impl Iterator<Item = Contrast>) -> String {
-    let words = contrasts.map(|contrast| match contrast {
-        Contrast::Off => "0".into(),
-        Contrast::Known(level) => format!("{level:.3}"),
-        Contrast::Unknown => "unknown".into(),
-    });
-    words.collect::<Vec<String>>().join("/")
-}
-
-/// The action signal `take-contrast` of an element; `presence` is its part.
-pub fn contrast_signal<T>(presence: fn(&T) -> &Presence) -> Signal
-where
-    T: ObjectSubclass<Type: IsA<gst::Element>>,
-{
-    Signal::builder("take-contrast")
-        .action()
-        .class_handler(move |args| {
-            let element = args.first()?.get::<gst::Element>().ok()?;
-            let element = element.downcast_ref::<T::Type>()?;
-            let presence = presence(element.imp());
-            presence.is_wanted.store(true, Ordering::Relaxed);
-            None
-        })
-        .build()
-}
-
-impl Learned {
-    /// Whether the contrast is known.
-    pub fn is_known(&self) -> bool {
-        self.contrast.is_some()
-    }
-
-    /// The largest contrast of the pattern at about these pitches, grey levels of 8 bits.
-    pub fn contrast_of(&self, pitches: [f64; 2]) -> Option<f64> {
-        let (contrasts, _, of) = self.contrast?;
-        is_about(of, pitches).then(|| contrasts.largest())
-    }
-
-    /// The minimum contrasts, unknown if none were learned for about these pitches and as many operators.
-    pub fn minimum(&self, pitches: [f64; 2], operators: usize) -> Option<Contrasts> {
-        let (contrasts, with, of) = self.contrast?;
-        let is_known = is_about(of, pitches) && with == operators;
-        is_known.then(|| Contrasts(contrasts.0.map(|contrast| contrast / 2.0)))
-    }
-}
-
-impl Presence {
-    /// Forgets the contrast, at new caps.
-    pub fn forget(&self, element: &ClBaseFilter, estimated: &Estimated, learned: &mut Learned) {
-        *learned = Learned::default();
-        estimated.set_contrast(element, 0.0);
-    }
-
-    /// Sets the minimum contrast of the comparison before a frame. If it is `wanted` to be learned and is not known, looks
-    /// for the pattern in the frame.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    pub fn update<O: Submitted + Repeating>(
-        &self,
-        (element, estimated): (&ClBaseFilter, &Estimated),
-        (wanted, estimated_axes): (Contrast, [bool; 2]),
-        comparison: &mut Components<O>,
-        learned: &mut Learned,
-        view: &View,
-    ) -> Result<(), ClError> {
-        if wanted != Contrast::Unknown {
-            self.forget(element, estimated, learned);
-            return Ok(());
-        }
-        let pitches = comparison.pitches();
-        let operators = comparison.all().len();
-        let wanted = self.is_wanted.swap(false, Ordering::Relaxed);
-        if wanted || learned.minimum(pitches, operators).is_none() {
-            learned.contrast = None;
-        }
-        if learned.contrast.is_none() {
-            let contrasts =
-                comparison.learn_contrasts(view.frame, view.rows, estimated_axes, view.meter)?;
-            // A contrast that rounds to 0 could never be missed.
-            let seen = |contrast: f64| {
-                if contrast_q4(contrast / 2.0) > 0 {
-                    contrast
-                } else {
-                    0.0
-                }
-            };
-            learned.contrast = contrasts
-                .map(|Contrasts(contrasts)| Contrasts(contrasts.map(seen)))
-                .filter(|contrasts| contrasts.largest() > 0.0)
-                .map(|contrasts| (contrasts, operators, pitches));
-            let contrast = learned.contrast_of(pitches);
-            estimated.set_contrast(element, contrast.unwrap_or(0.0));
-            self.warn(element, learned, pitches);
-        }
-        comparison.set_minimum(learned.minimum(pitches, operators));
-        Ok(())
-    }
-
-    /// Warns once if the pattern was not seen in several frames, although a pitch is known.
-    fn warn(&self, element: &ClBaseFilter, learned: &mut Learned, pitches: [f64; 2]) {
-        if learned.contrast.is_some() {
-            learned.unseen = 0;
-            learned.warned.clear();
-            return;
-        }
-        learned.unseen += u64::from(pitches != [0.0; 2]);
-        if learned.unseen >= PATIENCE && learned.warned.is_new(()) {
-            let [x, y] = pitches;
-            gst::element_warning!(
-                element,
-                gst::StreamError::Format,
-                (
-                    "no pattern that repeats with pitch-x={} and pitch-y={} was seen in {} frames; \
-                     check the pitch, the light and the focus, or set min-contrast",
-                    x,
-                    y,
-                    PATIENCE
-                ),
-                ["frames get the verdict none and a clear mask until the pattern is seen"]
-            );
-        }
-    }
-}
-
-/// Whether the pattern's contrast at one pair of pitches is that at another: estimates of a natural texture move
-/// a little.
-fn is_about(before: [f64; 2], now: [f64; 2]) -> bool {
-    let mut axes = before.into_iter().zip(now);
-    axes.all(|(before, now)| (now - before).abs() <= LARGEST_TOLERANCE * before)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn contrast_of_another_pitch_or_axis_does_not_count() {
-        let learned = Learned {
-            contrast: Some((Contrasts([20.0, 8.0, 0.0]), 3, [7.0, 0.0])),
-            ..Learned::default()
-        };
-        for (pitches, is_kept) in [
-            ([7.0, 0.0], true),
-            ([7.13, 0.0], true),
-            ([6.87, 0.0], true),
-            ([7.15, 0.0], false),
-            ([7.0, 9.0], false),
-            ([0.0, 0.0], false),
-        ] {
-            let known = learned.minimum(pitches, 3) == Some(Contrasts([10.0, 4.0, 0.0]));
-            assert_eq!(known, is_kept, "{pitches:?}");
-            assert_eq!(learned.minimum(pitches, 1), None);
-        }
     }
 }

@@ -7,6 +7,7 @@ use gst::{prelude::*, subclass::prelude::*};
 use super::{Comparing, InspectorImpl, InspectorStream, learn::NewLimits};
 use crate::elements::{lock, saver::Saving};
 use clinspect_core::ClError;
+use clinspect_core::components::COMPONENTS;
 use clinspect_core::learning::{Demand, Good, Learner, MOST, UNITS};
 use clinspect_models::{ArrayRef, ModelError, ModelFile};
 use clinspect_operators::{Inspection, Limit};
@@ -27,6 +28,8 @@ const NUMBERS: &str = "numbers";
 /// Of each frame, for each limit: the lowest limit at which it passes, and the mean over tiles, in 1/1024.
 const PEAKS: &str = "peaks";
 const TYPICALS: &str = "typicals";
+/// Of each frame by component the contrast of its pattern, in 1/1024.
+const CONTRASTS: &str = "contrasts";
 /// In `typicals`: the quantity has no tiles.
 const NONE: u32 = u32::MAX;
 
@@ -75,6 +78,7 @@ impl<C: Comparing> InspectorStream<C> {
                 limits: values,
                 learner,
             })) => {
+                let contrasts = learner.contrasts();
                 self.limits.restore(learner);
                 let values = limits.iter().copied().zip(values);
                 self.set_limits(&values.collect::<Vec<_>>());
@@ -82,6 +86,8 @@ impl<C: Comparing> InspectorStream<C> {
                 self.live.switch(wanted, |refused, in_force| {
                     C::restore(&self.element, refused, in_force);
                 })?;
+                let in_force = self.live.in_force()?;
+                self.own.set_contrasts(&self.element, in_force, contrasts);
                 Ok(true)
             }
             Err(why) => {
@@ -197,10 +203,12 @@ impl Of<'_> {
         let table = |array| file.array::<2>(array).map_err(text);
         let (numbers, peaks, typicals) = (table(NUMBERS)?, table(PEAKS)?, table(TYPICALS)?);
         let [frames, _] = numbers.shape;
+        let contrasts = table(CONTRASTS)?;
         let wanted = file.scalar(FRAMES).map_err(text)? as usize;
         if numbers.shape != [frames, 2]
             || peaks.shape != [frames, count]
             || typicals.shape != [frames, count]
+            || contrasts.shape != [frames, COMPONENTS]
             || wanted < frames
         {
             return Err("the numbers of frames and limits contradict each other".into());
@@ -208,8 +216,9 @@ impl Of<'_> {
         let mut learner = Learner::new(wanted);
         let each = (numbers.samples.chunks_exact(2))
             .zip(peaks.samples.chunks_exact(count))
-            .zip(typicals.samples.chunks_exact(count));
-        for ((number, peaks), typicals) in each {
+            .zip(typicals.samples.chunks_exact(count))
+            .zip(contrasts.samples.as_chunks::<COMPONENTS>().0);
+        for (((number, peaks), typicals), contrasts) in each {
             let demands = peaks.iter().zip(typicals).map(|(&peak, &typical)| Demand {
                 peak: f64::from(peak) / UNITS,
                 typical: (typical != NONE).then_some(f64::from(typical) / UNITS),
@@ -218,7 +227,8 @@ impl Of<'_> {
                 .iter()
                 .rev()
                 .fold(0, |n, &word| n << 32 | u64::from(word));
-            learner.add(number, &demands.collect::<Vec<_>>());
+            let contrasts = contrasts.map(|units| f64::from(units) / UNITS);
+            learner.add(number, &demands.collect::<Vec<_>>(), contrasts);
         }
         Ok(Saved { limits, learner })
     }
@@ -241,11 +251,15 @@ impl Of<'_> {
         let numbers: Vec<u32> = (good.iter())
             .flat_map(|good| [good.frame as u32, (good.frame >> 32) as u32])
             .collect();
+        let contrasts: Vec<u32> = (good.iter())
+            .flat_map(|good| good.contrasts.map(units))
+            .collect();
         let size = self.size.map(|v| v as u32);
         let table = [good.len(), self.limits.len()];
         let (element_len, names_len, limits_len) = ([element.len()], [names.len()], [limits.len()]);
-        let (numbers_len, bits, wanted) = (
+        let (numbers_len, contrasts_len, bits, wanted) = (
             [good.len(), 2],
+            [good.len(), COMPONENTS],
             [self.bits],
             [saved.learner.wanted() as u32],
         );
@@ -264,6 +278,7 @@ impl Of<'_> {
             array(NUMBERS, &numbers_len, &numbers),
             array(PEAKS, &table, &peaks),
             array(TYPICALS, &table, &typicals),
+            array(CONTRASTS, &contrasts_len, &contrasts),
         ];
         clinspect_models::write(path, &arrays).map_err(text)
     }

@@ -25,7 +25,7 @@ use clinspect_core::{
     ClError,
     components::{Finder, Listed},
     ignored::Bitmap,
-    learning::Demand,
+    learning::{Contrasts, Demand},
     reference::Step,
     window::Reach,
 };
@@ -157,14 +157,21 @@ impl<C: Comparing> InspectorStream<C> {
         let limits: Vec<_> = learned.values().collect();
         self.set_limits(&limits);
         let values: Vec<f64> = limits.iter().map(|(_, value)| *value).collect();
-        let sights = self.live.in_force()?.operator.sights(Some(&values))?;
+        let in_force = self.live.in_force()?;
+        self.own
+            .set_contrasts(&self.element, in_force, learned.contrasts);
+        let sights = in_force.operator.sights(Some(&values))?;
         let element = self.element.obj();
         learned.post::<C::Element>(element.upcast_ref(), &sights);
         self.save_limits(learned)
     }
 
     /// A frame demands this of the limits. They are learned after the last frame, and judge the next one.
-    pub(super) fn count(&mut self, frame_number: u64, demands: &[Demand]) -> Result<(), ClError> {
+    pub(super) fn count(
+        &mut self,
+        frame_number: u64,
+        demands: &(Vec<Demand>, Contrasts),
+    ) -> Result<(), ClError> {
         let limits = self.live.in_force()?.operator.limits();
         let learn = &self.reporting.learn;
         match self.limits.add(frame_number, demands, learn, &limits) {
@@ -199,14 +206,17 @@ impl<C: Comparing> InspectorStream<C> {
         let ((marked, listed, demands), mask) = masks.write(frame, |mask, picture| {
             let subject = frame.subject();
             let mut demands = None;
+            // The frames that were kept come first.
+            let may_count = !frame.is_corrupted && !has_kept;
+            if may_count
+                && learning.counts::<C>(&in_force.settings, &judge)
+                && let Some(found) = judge.demands(&mut in_force.operator, subject, mask)?
+            {
+                demands = Some((found, C::contrasts(in_force, subject)?));
+            }
             let InForce {
                 operator, settings, ..
             } = &mut *in_force;
-            // The frames that were kept come first.
-            let may_count = !frame.is_corrupted && !has_kept;
-            if may_count && learning.counts::<C>(settings, &judge) {
-                demands = judge.demands(operator, subject, mask)?;
-            }
             // The frame itself is judged by the limits in force.
             let marked = operator.mark(subject, mask)?;
             let is_listed = marked.pixels > 0 || (is_web && finder.has_open());
@@ -252,8 +262,8 @@ struct Names {
 struct Inspected {
     marked: Marked,
     listed: Listed,
-    /// What the frame demands of the limits, if limits are learned from it.
-    demands: Option<Vec<Demand>>,
+    /// What the frame demands of the limits, and the contrasts of its pattern, if limits are learned from it.
+    demands: Option<(Vec<Demand>, Contrasts)>,
     /// The mask, if it is sent as a meta.
     mask: Option<gst::Buffer>,
 }

@@ -18,16 +18,17 @@ use crate::elements::{
     debug_category,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream, colour,
-        pattern::{
-            self, Change, Estimated, Estimation, Learned, Presence, TurnCheck, post_changes,
-        },
+        contrast::{self, Learned, Presence},
+        pattern::{Change, Estimated, Estimation, TurnCheck, post_changes},
     },
     last_report::LastReport,
     lock,
     property_table::{PropertyTable, property_methods},
 };
-use clinspect_core::ClError;
-use clinspect_operators::{Components, Contrast, Limit, PitchThreshold, PitchThresholdSettings};
+use clinspect_core::{ClError, components::COMPONENTS};
+use clinspect_operators::{
+    Components, Contrast, Contrasts, Limit, PitchThreshold, PitchThresholdSettings, Subject,
+};
 
 /// Frames with the same plan before kernels are compiled for it: a change of settings must not wait for the
 /// compiler, and a slider makes many.
@@ -147,7 +148,7 @@ impl ObjectImpl for ClPitchThreshold {
     fn signals() -> &'static [glib::subclass::Signal] {
         static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
             let [learn, forget] = inspector::learn_signals::<ClPitchThreshold>();
-            let take_contrast = pattern::contrast_signal(|this: &ClPitchThreshold| &this.presence);
+            let take_contrast = contrast::contrast_signal(|this: &ClPitchThreshold| &this.presence);
             vec![take_contrast, learn, forget]
         });
         SIGNALS.as_ref()
@@ -442,6 +443,41 @@ impl Comparing for State {
         // All kernels count the same.
         counted.is_steady = false;
         counted
+    }
+
+    fn contrasts(
+        in_force: &mut InForce<Plan, Operator>,
+        Subject {
+            frame,
+            window,
+            meter,
+        }: Subject,
+    ) -> Result<[f64; COMPONENTS], ClError> {
+        let InForce {
+            operator, settings, ..
+        } = in_force;
+        let properties = &settings.properties;
+        if properties.contrast() != Contrast::Unknown {
+            return Ok(Default::default());
+        }
+        let of = (frame, window.height);
+        let contrasts = contrast::contrasts_of(operator, of, properties.estimates(), meter)?;
+        Ok(contrasts.unwrap_or_default().0)
+    }
+
+    fn set_contrasts(
+        &mut self,
+        element: &ClPitchThreshold,
+        InForce {
+            operator, settings, ..
+        }: &mut InForce<Plan, Operator>,
+        contrasts: [f64; COMPONENTS],
+    ) {
+        let object = element.obj();
+        let of = (object.upcast_ref(), &element.estimated);
+        let wanted = settings.properties.contrast();
+        let contrasts = Contrasts(contrasts);
+        Presence::take_learned(of, wanted, operator, &mut self.learned, contrasts);
     }
 
     fn channels(in_force: &InForce<Plan, Operator>) -> Vec<String> {

@@ -7,7 +7,7 @@ use crate::elements::{
     inspector::{
         Ignore,
         colour::{self, ColourSettings},
-        pattern,
+        contrast,
         repeats::{estimated, in_use, lattice_blurb, lattice_in_words, lattice_of},
     },
     property_table::{Row, properties},
@@ -155,7 +155,7 @@ impl Settings {
         let nick = |value: glib::Value| {
             glib::EnumValue::from_value(&value).map_or("", |(_, choice)| choice.nick())
         };
-        let contrast = pattern::in_words(contrast);
+        let contrast = contrast::in_words(contrast);
         let lattice = lattice_in_words(&self.lattice);
         format!(
             "{lattice}compare={} match-center={} multiples={:?} scales={} scale-factors={:?} polarity={} borders={} \

@@ -18,7 +18,8 @@ use crate::elements::{
     debug_category,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream, colour,
-        pattern::{self, Change, Due, Estimated, Estimation, Learned, Presence, post_changes},
+        contrast::{self, Learned, Presence},
+        pattern::{Change, Due, Estimated, Estimation, post_changes},
     },
     lock,
     property_table::{PropertyTable, property_methods},
@@ -76,7 +77,7 @@ impl ObjectImpl for ClTexture {
     fn signals() -> &'static [glib::subclass::Signal] {
         static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
             let [learn, forget] = inspector::learn_signals::<ClTexture>();
-            let take_contrast = pattern::contrast_signal(|this: &ClTexture| &this.presence);
+            let take_contrast = contrast::contrast_signal(|this: &ClTexture| &this.presence);
             vec![take_contrast, learn, forget]
         });
         SIGNALS.as_ref()

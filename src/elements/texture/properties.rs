@@ -7,7 +7,7 @@ use crate::elements::{
     inspector::{
         DrawnPicture, Ignore, Output, OutputChoice,
         colour::{self, ColourSettings},
-        pattern,
+        contrast,
         repeats::{estimated, in_use, lattice_blurb, lattice_in_words, lattice_of},
     },
     property_table::{Row, properties},
@@ -160,7 +160,7 @@ impl Settings {
 
     /// The settings in force for messages; `contrast` are the minimum contrasts in use.
     pub fn in_words(&self, contrast: impl Iterator<Item = Contrast>) -> String {
-        let contrast = pattern::in_words(contrast);
+        let contrast = contrast::in_words(contrast);
         let lattice = lattice_in_words(&self.lattice);
         let noise_from = self.noise_from.to_value();
         let noise_from = glib::EnumValue::from_value(&noise_from);
