@@ -51,6 +51,7 @@ mod sharing;
 mod sight;
 mod stats;
 mod structures;
+mod surface;
 mod texture;
 mod texture_turned;
 mod turned;

@@ -68,6 +68,8 @@ pub struct Surface {
     /// The limits on the device are tried.
     is_trial: bool,
     judged: Judged,
+    /// A cell is judged.
+    has_cells: bool,
     /// The pictures are those of a frame.
     has_frame: bool,
     depth: u32,
@@ -77,6 +79,19 @@ pub struct Surface {
 /// The limits on the device: those of channels that are not in use mark nothing.
 fn device_limits(limits: [Option<u32>; CHANNELS]) -> [u32; CHANNELS] {
     limits.map(|limit| limit.unwrap_or(NO_LIMIT))
+}
+
+/// Columns and rows of the cells that novelty judges, in scan order.
+fn judged_cells(
+    judged: &Judged,
+    [columns, rows]: [usize; 2],
+) -> impl Iterator<Item = [usize; 2]> + '_ {
+    let inner = |length: usize| BORDER_CELLS..length.saturating_sub(BORDER_CELLS);
+    let cells = inner(rows).flat_map(move |row| inner(columns).map(move |column| [column, row]));
+    cells.filter(|cell| {
+        let [x, y] = cell.map(|at| at * CELL + CELL / 2);
+        judged.is_judged(x, y)
+    })
 }
 
 impl Surface {
@@ -123,20 +138,21 @@ impl Surface {
         let program = context.program(ProgramSource::Surface, &options)?;
         let sizes = Sizes::new(width, height);
         let limits = settings.limits_q8()?.map(device_limits);
-        let model = settings.learned.as_ref().map(|learned| &learned.model);
         let judged = Judged::new(context, &program, [width, height], settings)?;
+        let has_cells = judged_cells(&judged, sizes.cells).next().is_some();
         Ok(Self {
             steps: Steps::new(context, &program)?,
             marker: Marker::new(context, &program, COUNTERS, !context.caps().is_cpu)?,
             pictures: Pictures::new(context, &sizes, settings.channels.has_lines())?,
             sizes,
             images,
-            model: model
+            model: (settings.model.as_ref())
                 .map(|model| DeviceModel::new(context, model))
                 .transpose()?,
             limits,
             limit_memory: upload(context, &limits.unwrap_or([NO_LIMIT; CHANNELS]), "limits")?,
             is_trial: false,
+            has_cells,
             judged,
             has_frame: false,
             depth,
@@ -160,9 +176,15 @@ impl Surface {
         self.model.is_some() || !self.settings.channels.novelty
     }
 
+    /// Whether all is known that frames are judged by.
+    pub fn is_complete(&self) -> bool {
+        self.can_compare() && self.limits.is_some()
+    }
+
     /// Whether pixels are judged.
     fn is_judging(&self) -> bool {
-        self.can_compare() && (self.is_trial || self.limits.is_some())
+        let is_judged = self.has_cells || self.settings.channels.has_lines();
+        is_judged && self.can_compare() && (self.is_trial || self.limits.is_some())
     }
 
     fn uses_novelty(&self) -> bool {
@@ -181,17 +203,12 @@ impl Surface {
             let bytes = bytemuck::cast_slice_mut(&mut planes);
             (self.context).read(&self.pictures.features, 0, bytes, "features")?;
         }
-        let inner = |length: usize| BORDER_CELLS..length.saturating_sub(BORDER_CELLS);
-        let mut features = Vec::new();
-        for row in inner(rows) {
-            for column in inner(columns) {
-                let [x, y] = [column, row].map(|cell| cell * CELL + CELL / 2);
-                if self.judged.is_judged(x, y) {
-                    let cell = row * columns + column;
-                    features.push(std::array::from_fn(|i| planes[i * cells + cell]));
-                }
-            }
-        }
+        let features = judged_cells(&self.judged, self.sizes.cells)
+            .map(|[column, row]| {
+                let cell = row * columns + column;
+                std::array::from_fn(|i| planes[i * cells + cell])
+            })
+            .collect();
         Ok(features)
     }
 

@@ -11,7 +11,9 @@ mod masks;
 pub mod pattern;
 mod properties;
 pub mod repeats;
+mod rois;
 mod saved;
+mod together;
 
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -23,7 +25,6 @@ use super::{
         ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, FrameStream, InForce, Learning,
         Live, MessageGate, Negotiated, Target, View, before_caps, put_back, refuse,
     },
-    checked::CheckedValue,
     lock, pad_templates,
     property_table::PropertyTable,
     saver::Saver,
@@ -37,7 +38,6 @@ use clinspect_core::{
     ignored::Bitmap,
     learning::Demand,
     reference::Step,
-    region::{Rect, check_region, user_region},
     window::Reach,
 };
 use clinspect_opencl::Meter;
@@ -45,10 +45,12 @@ use clinspect_operators::{Basis, Inspection, Limit, Marked, Picture, Subject};
 use clinspect_results::{AlignStep, Alignment, DefectResult, Verdict};
 pub use ignore::Ignore;
 use learn::{Finding, Judge, Learning as LimitLearning, NewLimits, Requests};
-pub use learn::{TrainingFrame, signals as learn_signals};
+pub use learn::{TrainingFrame, Under, signals as learn_signals};
 use masks::Masks;
-pub use properties::{DrawnPicture, Output, OutputChoice, PitchThresholdOutput};
+pub use properties::{DrawnPicture, MaskedOutput, Output, OutputChoice, PitchThresholdOutput};
 use properties::{ReportSettings, UsableReportSettings};
+pub use rois::{check_regions, regions};
+pub use together::{GoodFrame, Lesson, Together, Writer};
 
 /// An inspector's work on a frame, for error messages.
 pub const TASK: &str = "judging a frame";
@@ -127,34 +129,6 @@ pub fn with_properties<T: InspectorImpl>(table: PropertyTable<T>) -> PropertyTab
             properties::rows::<T::Output>(),
         )
         .with(|this| &this.inspector().ignore, ignore::rows())
-}
-
-/// Checks regions of interest as far as no frame decides.
-///
-/// # Errors
-/// [`ClError::Refused`] for a region that no frame can have.
-pub fn check_regions(rois: &CheckedValue<Vec<[u32; 4]>>) -> Result<(), ClError> {
-    rois.check("rois", |rois| {
-        rois.iter().copied().try_for_each(check_region)
-    })
-}
-
-/// The regions of interest in the frames of a target.
-///
-/// # Errors
-/// [`ClError::Refused`] for a region outside the frames.
-pub fn regions(rois: &CheckedValue<Vec<[u32; 4]>>, target: &Target) -> Result<Vec<Rect>, ClError> {
-    let width = target.layout.width;
-    // A web has no last row.
-    let height = if target.line_scan {
-        1 << 32
-    } else {
-        target.layout.height
-    };
-    rois.check("rois", |rois| {
-        let rois = rois.iter();
-        rois.map(|&roi| user_region(roi, width, height)).collect()
-    })
 }
 
 /// Pad templates of an inspector.
@@ -273,6 +247,11 @@ pub trait Comparing: Sized + Send + 'static {
         _meter: &Arc<Meter>,
     ) -> Result<Option<TrainingFrame<Self::Operator>>, ClError> {
         Ok(None)
+    }
+
+    /// How the element learns from all good frames together; `None`: each frame's demands count by themselves.
+    fn together(&mut self) -> Option<&mut dyn Together<Self::Settings, Self::Operator>> {
+        None
     }
 
     /// The stream has ended.
@@ -398,13 +377,17 @@ impl<C: Comparing> InspectorStream<C> {
             // It asks for the frames that follow.
             self.own.forget_kept();
             self.kept = None;
+            if let Some(together) = self.own.together() {
+                together.begin_again();
+            }
         }
         let learn = &self.reporting.learn;
         let object = self.element.obj();
         let element: &ClBaseFilter = object.upcast_ref();
         let operator = &self.live.in_force()?.operator;
-        match (self.limits).take::<C>(requests, learn, element, operator) {
-            Some(learned) => self.apply(&learned),
+        let own = &mut self.own;
+        match (self.limits).take(requests, learn, element, operator, own) {
+            Some(learned) => self.apply(&learned, None),
             None => Ok(()),
         }
     }
@@ -415,12 +398,20 @@ impl<C: Comparing> InspectorStream<C> {
         self.element.obj().upcast_ref::<ClBaseFilter>().revise();
     }
 
-    /// Sets the properties of learned limits, and posts and writes them.
-    fn apply(&mut self, learned: &NewLimits) -> Result<(), ClError> {
+    /// Sets the properties of learned limits, and posts and writes them. `operator` has compared a frame as will be done
+    /// from now on, unless the one in force has.
+    fn apply(
+        &mut self,
+        learned: &NewLimits,
+        operator: Option<&mut dyn Inspection>,
+    ) -> Result<(), ClError> {
         let limits: Vec<_> = learned.values().collect();
         self.set_limits(&limits);
         let values: Vec<f64> = limits.iter().map(|(_, value)| *value).collect();
-        let sights = self.live.in_force()?.operator.sights(Some(&values))?;
+        let sights = match operator {
+            Some(operator) => operator.sights(Some(&values))?,
+            None => self.live.in_force()?.operator.sights(Some(&values))?,
+        };
         let element = self.element.obj();
         learned.post::<C::Element>(element.upcast_ref(), &sights);
         self.save_limits(learned)
@@ -431,15 +422,16 @@ impl<C: Comparing> InspectorStream<C> {
         let limits = self.live.in_force()?.operator.limits();
         let learn = &self.reporting.learn;
         match self.limits.add(frame_number, demands, learn, &limits) {
-            Some(learned) => self.apply(&learned),
+            Some(learned) => self.apply(&learned, None),
             None => Ok(()),
         }
     }
 
     /// Marks the defects of a frame, and lists them if a list is wanted.
-    fn inspect(&mut self, frame: &Frame) -> Result<Inspected, ClError> {
+    fn inspect(&mut self, frame: &Frame, frame_number: u64) -> Result<Inspected, ClError> {
         let mut limits = self.reporting.listing;
         let has_kept = self.kept() > 0;
+        let own = &mut self.own;
         let finder = &mut self.finder;
         let is_web = frame.window.is_web;
         if !is_web {
@@ -468,7 +460,17 @@ impl<C: Comparing> InspectorStream<C> {
             // The frames that were kept come first.
             let may_count = !frame.is_corrupted && !has_kept;
             if may_count && learning.counts::<C>(settings, &judge) {
-                demands = judge.demands(operator, subject, mask)?;
+                if let Some(together) = own.together() {
+                    let good = GoodFrame {
+                        number: frame_number,
+                        subject,
+                        under: judge.under::<C>(settings),
+                        wanted: learning.wanted(),
+                    };
+                    together.gather(operator, good)?;
+                } else {
+                    demands = judge.demands(operator, subject, mask)?;
+                }
             }
             // The frame itself is judged by the limits in force.
             let marked = operator.mark(subject, mask)?;
@@ -598,6 +600,9 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
                 break;
             }
         }
+        if let Err(error) = self.take_lesson(true) {
+            self.warn_unlearned(&error.to_string());
+        }
         self.own.end(&self.element);
         let inspector = self.element.inspector();
         let learn = lock(&inspector.reporting).learn.usable().clone();
@@ -611,6 +616,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
     fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
         self.read_properties()?;
         self.take_requests()?;
+        self.take_lesson(false)?;
         let object = self.element.obj().clone();
         let element: &ClBaseFilter = object.upcast_ref();
         let frame_number = element.frame_number(frame.buffer());
@@ -626,15 +632,17 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             listed,
             demands,
             mask,
-        } = self.inspect(frame)?;
+        } = self.inspect(frame, frame_number)?;
         if let Some(demands) = demands {
             self.count(frame_number, &demands)?;
         }
         let progress = self.limits.progress().filter(|_| missing > 0);
         let progress = progress.map(|[good, wanted]| {
-            let kept = u32::try_from(self.kept()).unwrap_or(u32::MAX);
+            let kept = self.kept() + self.gathered();
+            let kept = u32::try_from(kept).unwrap_or(u32::MAX);
             [good.saturating_add(kept).min(wanted), wanted]
         });
+        let missing_frames = self.limits.missing().saturating_sub(self.gathered());
         let in_force = self.live.in_force()?;
         let (reports, mm_per_pixel) = (&self.reporting.reports, self.reporting.mm_per_pixel);
         let is_scaled = mm_per_pixel.iter().all(|&mm| mm > 0.0);
@@ -728,7 +736,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             ClError::Input(format!("cannot attach a meta to the buffer: {error}"))
         })?;
         let [passed, failed, unjudged, missing] = COUNTS;
-        element.set_count(missing, self.limits.missing() as u64);
+        element.set_count(missing, missing_frames as u64);
         element.count(match result.verdict {
             Verdict::Pass => passed,
             Verdict::Fail => failed,
