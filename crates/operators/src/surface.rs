@@ -252,7 +252,9 @@ impl Surface {
         args.extend_from_slice(&judged);
         args.extend([Arg::I32(i32::from(uses_novelty)), strongest]);
         steps.first.run(&args, sizes.frame, submission)?;
-        if let Some(of_lines) = &pictures.lines {
+        // Without limits no line marks a pixel.
+        let has_limits = self.is_trial || self.limits.is_some();
+        if let Some(of_lines) = pictures.lines.as_ref().filter(|_| has_limits) {
             let more = [Arg::Mem(&of_lines.units), limits, strongest];
             let made = (sizes, pictures);
             steps.for_lines(|s| &mut s.side, sizes.frame, &more, made, submission)?;

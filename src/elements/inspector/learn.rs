@@ -366,11 +366,18 @@ impl<S: Clone + PartialEq> Learning<S> {
     }
 
     /// The warning at the end of a stream that had too few frames; `None` if nothing is being learned.
-    pub fn why_unfinished(&self, requests: &Requests, settings: &LearnSettings) -> Option<String> {
+    /// `gathered`: frames that were good and have told no demands.
+    pub fn why_unfinished(
+        &self,
+        requests: &Requests,
+        settings: &LearnSettings,
+        gathered: usize,
+    ) -> Option<String> {
         let [good, wanted] = if requests.is_pending() {
             [0, settings.frames]
         } else {
-            self.progress().filter(|_| self.missing() > 0)?
+            let [good, wanted] = self.progress().filter(|_| self.missing() > 0)?;
+            [good.saturating_add(gathered as u32), wanted]
         };
         Some(format!(
             "the stream ended after {good} of {wanted} good frames of learn, so the limits are those of before; lower \

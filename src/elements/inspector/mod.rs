@@ -604,9 +604,10 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             self.warn_unlearned(&error.to_string());
         }
         self.own.end(&self.element);
+        let gathered = self.gathered();
         let inspector = self.element.inspector();
         let learn = lock(&inspector.reporting).learn.usable().clone();
-        if let Some(why) = self.limits.why_unfinished(&inspector.learning, &learn) {
+        if let Some(why) = (self.limits).why_unfinished(&inspector.learning, &learn, gathered) {
             let element = self.element.obj();
             let element: &ClBaseFilter = element.upcast_ref();
             gst::element_warning!(element, gst::StreamError::Format, ("{why}"));
