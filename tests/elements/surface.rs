@@ -283,9 +283,7 @@ fn good_frames_pass_after_learning_and_a_spot_fails() {
     assert!(holds(SPOT[0], largest.x, largest.width) && holds(SPOT[1], largest.y, largest.height));
     assert_eq!(bad.channel(&largest), Some("novelty"));
     assert!(f64::from(largest.peak_difference) > limits[0]);
-    // Frames without light, and of another size, are judged by the same model.
-    let black = judge(&mut rig, &constant(SIZE, 0), &device);
-    assert_eq!(black.verdict, Verdict::Fail);
+    // Frames of another size are judged by the same model.
     for [width, height] in [[240, 96], [64, 200]] {
         let frame = leather_of(Format::Gray8, PLAIN, [width, height], 50, false);
         rig.renegotiate(&caps_of(&frame));
@@ -294,6 +292,15 @@ fn good_frames_pass_after_learning_and_a_spot_fails() {
         assert_eq!(other.judged_pixels, ((width - 16) * (height - 16)) as u64);
     }
     assert!(rig.warnings().is_empty());
+    // A frame without contrast is none that passes, in any light.
+    for level in [0, 119, 255] {
+        rig.renegotiate(&caps_of(&constant(SIZE, level)));
+        let blank = judge(&mut rig, &constant(SIZE, level), &device);
+        assert_eq!((blank.verdict, blank.defect_pixels), (Verdict::None, 0));
+        let blind = blank.blind.expect("a reason");
+        assert_eq!((&*blind.name, blind.reach), ("novelty", 0.0));
+    }
+    assert_eq!(rig.warnings().len(), 1);
 }
 
 #[test]
@@ -345,13 +352,14 @@ fn a_fault_among_the_good_frames_is_named_and_can_be_forgotten() {
         Verdict::Pass
     );
     let element = rig.only("clsurface");
-    element.emit_by_name::<()>("forget", &[&fault]);
     element.emit_by_name::<()>("forget", &[&9999_u64]);
-    let told = wait_for(&mut rig, "clsurface-learned", &device);
-    assert_eq!(told.get::<u32>("missing-frames"), Ok(1));
+    judge(&mut rig, &leather(60, false), &device);
     let warnings = rig.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].text.contains("frame 9999 cannot be forgotten"));
+    element.emit_by_name::<()>("forget", &[&fault]);
+    let told = wait_for(&mut rig, "clsurface-learned", &device);
+    assert_eq!(told.get::<u32>("missing-frames"), Ok(1));
     // The next good frame takes the place of the forgotten one.
     let told = wait_for(&mut rig, "clsurface-learned", &device);
     assert_eq!(told.get::<u32>("missing-frames"), Ok(0));
@@ -467,7 +475,9 @@ fn nothing_is_learned_from_frames_that_show_no_surface_or_from_too_few() {
     rig.harness().push_event(gst::event::Eos::new());
     let warnings = rig.warnings();
     assert!(
-        warnings[0].text.contains("the stream ended after 1 of 2 good"),
+        warnings[0]
+            .text
+            .contains("the stream ended after 1 of 2 good"),
         "{warnings:?}"
     );
 }

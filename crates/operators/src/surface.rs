@@ -65,8 +65,8 @@ pub struct Surface {
     /// Limits of the channels in 1/256, on the host and on the device.
     limits: Option<[u32; CHANNELS]>,
     limit_memory: Mem,
-    /// The limits on the device are tried.
-    is_trial: bool,
+    /// The limits on the device, if they are tried.
+    trial: Option<[u32; CHANNELS]>,
     judged: Judged,
     /// A cell is judged.
     has_cells: bool,
@@ -151,7 +151,7 @@ impl Surface {
                 .transpose()?,
             limits,
             limit_memory: upload(context, &limits.unwrap_or([NO_LIMIT; CHANNELS]), "limits")?,
-            is_trial: false,
+            trial: None,
             has_cells,
             judged,
             has_frame: false,
@@ -184,7 +184,12 @@ impl Surface {
     /// Whether pixels are judged.
     fn is_judging(&self) -> bool {
         let is_judged = self.has_cells || self.settings.channels.has_lines();
-        is_judged && self.can_compare() && (self.is_trial || self.limits.is_some())
+        is_judged && self.can_compare() && self.marking().is_some()
+    }
+
+    /// The limits on the device.
+    fn marking(&self) -> Option<&[u32; CHANNELS]> {
+        self.trial.as_ref().or(self.limits.as_ref())
     }
 
     fn uses_novelty(&self) -> bool {
@@ -243,6 +248,8 @@ impl Surface {
         let [width, height] = size_args(self.sizes.frame)?;
         let [columns, rows] = size_args(self.sizes.cells)?;
         let uses_novelty = self.uses_novelty();
+        // Without limits no line marks a pixel.
+        let has_limits = self.marking().is_some();
         let judged = self.judged.args(&self.limit_memory)?;
         let (steps, pictures, sizes) = (&mut self.steps, &self.pictures, &self.sizes);
         let strongest = Arg::Mem(&pictures.strongest);
@@ -252,8 +259,6 @@ impl Surface {
         args.extend_from_slice(&judged);
         args.extend([Arg::I32(i32::from(uses_novelty)), strongest]);
         steps.first.run(&args, sizes.frame, submission)?;
-        // Without limits no line marks a pixel.
-        let has_limits = self.is_trial || self.limits.is_some();
         if let Some(of_lines) = pictures.lines.as_ref().filter(|_| has_limits) {
             let more = [Arg::Mem(&of_lines.units), limits, strongest];
             let made = (sizes, pictures);
@@ -371,7 +376,7 @@ impl Submitted for Surface {
 
     fn complete(&self, defect: &mut MeasuredDefect) {
         unpack_channel(defect, CHANNEL_BITS, |channel| {
-            let limit = *self.limits.as_ref()?.get(channel)?;
+            let limit = *self.marking()?.get(channel)?;
             Some(f64::from(limit) / 256.0)
         });
     }
@@ -425,11 +430,8 @@ impl Inspection for Surface {
     }
 
     fn try_limits(&mut self, values: Option<&[f64]>) -> Result<(), ClError> {
-        self.is_trial = values.is_some();
-        let limits = match values {
-            Some(values) => self.tried(values),
-            None => self.limits.unwrap_or([NO_LIMIT; CHANNELS]),
-        };
+        self.trial = values.map(|values| self.tried(values));
+        let limits = *self.marking().unwrap_or(&[NO_LIMIT; CHANNELS]);
         let bytes = bytemuck::cast_slice(&limits);
         (self.context).write(&self.limit_memory, 0, bytes, "limits")
     }
