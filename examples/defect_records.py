@@ -18,8 +18,8 @@ assert RECORD.itemsize == 64
 BYTES_OF_VERSION_1 = 40
 
 OTHER, PATTERN_MISSING = 0, 65535
-# The level is in bits 8 to 11 of a record's flags.
-LEVEL_SHIFT, LEVEL_MASK = 8, 15
+# The level is in bits 8 to 12 of a record's flags.
+LEVEL_SHIFT, LEVEL_MASK = 8, 31
 
 
 def value(fields, name, default=0):

@@ -161,8 +161,8 @@ show_defects (const GstStructure *fields)
     show_position (fields, x, y);
     if (version > 1) {
       guint class = GST_READ_UINT16_LE (record + 44);
-      /* Bits 8 to 11 of the flags: the finest level that marks a pixel of the defect. */
-      guint level = GST_READ_UINT16_LE (record + 46) >> 8 & 15;
+      /* Bits 8 to 12 of the flags: the finest level that marks a pixel of the defect. */
+      guint level = GST_READ_UINT16_LE (record + 46) >> 8 & 31;
 
       printf (", id %u", word (record + 40));
       show_class (fields, class);

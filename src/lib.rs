@@ -1,5 +1,5 @@
 //! GStreamer elements that inspect live video with OpenCL: `clunpack`, `clflatfield`, `clgaussian`, `clhistogram`,
-//! `clpitchthreshold`, `clreference`, `cltexture` and `clmaskunpack`.
+//! `clpitchthreshold`, `clreference`, `clsurface`, `cltexture` and `clmaskunpack`.
 //!
 //! The crate is the plugin `clinspect` and a library for applications: [`register_static`]
 //! registers the elements without a plugin file, [`check_settings`] checks properties before frames

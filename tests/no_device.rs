@@ -21,13 +21,14 @@ use std::{
 
 use tools::{Run, Sandbox, exists, run, skip};
 
-const ELEMENTS: [&str; 7] = [
+const ELEMENTS: [&str; 8] = [
     "clunpack",
     "clflatfield",
     "clgaussian",
     "clhistogram",
     "clpitchthreshold pitch-x=8",
     "clreference",
+    "clsurface",
     "cltexture",
 ];
 const SOURCE: &str = "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=64,height=16";
@@ -50,6 +51,7 @@ fn assert_one_clear_error(name: &str, broken: impl Fn(&Sandbox) -> (&str, OsStri
         "clhistogram",
         "clpitchthreshold",
         "clreference",
+        "clsurface",
         "cltexture",
         "clmaskunpack",
     ] {

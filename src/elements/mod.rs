@@ -14,6 +14,7 @@ pub mod reference;
 mod saver;
 mod specs;
 mod structure;
+pub mod surface;
 mod text;
 pub mod texture;
 pub mod unpack;
@@ -37,6 +38,7 @@ pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
             pitch_threshold::ClPitchThreshold::static_type(),
         ),
         ("clreference", reference::ClReference::static_type()),
+        ("clsurface", surface::ClSurface::static_type()),
         ("cltexture", texture::ClTexture::static_type()),
         ("clunpack", unpack::ClUnpack::static_type()),
     ] {

@@ -104,6 +104,21 @@ where
         .build()
 }
 
+/// Any of several choices together.
+pub fn flags<T>(name: &str, nick: &str, blurb: &str, default: T) -> glib::ParamSpec
+where
+    T: glib::prelude::StaticType
+        + glib::translate::FromGlib<u32>
+        + glib::translate::IntoGlib<GlibType = u32>,
+{
+    glib::ParamSpecFlags::builder::<T>(name)
+        .nick(nick)
+        .blurb(blurb)
+        .default_value(default)
+        .mutable_playing()
+        .build()
+}
+
 /// A text; "" is the default.
 pub fn text<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
     glib::ParamSpecString::builder(name)

@@ -55,7 +55,7 @@ pub struct Allowed {
 #[derive(Debug, Clone)]
 pub struct Choice {
     pub weight: u32,
-    /// `WHITE-WxH-BITS` and `MEAN-WxH-8` stand for files.
+    /// `WHITE-WxH-BITS`, `MEAN-WxH-8` and `SURFACE-WxH-BITS` stand for files.
     pub text: String,
     pub gives: Picture,
 }
@@ -181,6 +181,17 @@ impl Choices<'_> {
             for repeats in ["pitch-x=8 pitch-y=8", "lattice=\"<8,2,-2,8>\""] {
                 let limits = "min-contrast=0 thresholds=\"<3.0,2.0,1.5,1.2,2.0,1.5>\"";
                 self.inspector(2, &format!("cltexture name={name} {repeats} {limits}"));
+            }
+        }
+        if self.is_large() {
+            let lines = vec!["3.0"; 16].join(",");
+            let learned =
+                format!("learn=\"learn,location=(string)SURFACE-{width}x{height}-{bits}\"");
+            for settings in [
+                format!("channels=dark-lines+bright-lines thresholds=\"<{lines}>\""),
+                learned,
+            ] {
+                self.inspector(2, &format!("clsurface name={name} {settings}"));
             }
         }
         if matches!(form, Form::Gray8 | Form::Gray16) {

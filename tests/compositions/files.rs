@@ -24,13 +24,17 @@ impl Files {
         self.keep = true;
     }
 
-    /// Replaces `WHITE-WxH-BITS` and `MEAN-WxH-8` by the paths of such files.
+    /// Replaces `WHITE-WxH-BITS`, `MEAN-WxH-8` and `SURFACE-WxH-BITS` by the paths of such files.
     pub fn put_into(&self, text: &str) -> String {
         let words = text.split(' ').map(|word| {
-            let Some(name) = word.strip_prefix("location=") else {
-                return word.to_owned();
-            };
-            format!("location={}", self.file(name).display())
+            if let Some(name) = word.strip_prefix("location=") {
+                return format!("location={}", self.file(name).display());
+            }
+            let in_structure = word.split_once("(string)");
+            match in_structure.and_then(|(head, name)| Some((head, name.strip_suffix('"')?))) {
+                Some((head, name)) => format!("{head}(string){}\"", self.file(name).display()),
+                None => word.to_owned(),
+            }
         });
         words.collect::<Vec<_>>().join(" ")
     }
@@ -71,6 +75,20 @@ impl Files {
                     array("deviation", &shape, &none),
                     array("frames", &[], &[1]),
                     array("bits", &[], &[8]),
+                ];
+                clinspect_models::write(&path, &arrays).unwrap();
+            }
+            // Prototypes on a diagonal, so that novelty marks a part of most frames.
+            "SURFACE" => {
+                let weights: Vec<u32> = (0..27 * 12).map(|i| 8 * u32::from(i % 13 == 0)).collect();
+                let prototypes: Vec<u32> = (0..128 * 12).map(|i| i / 12 % 64).collect();
+                let mut limits = [u32::MAX; 17];
+                limits[0] = 256;
+                let arrays = [
+                    array("surface_mean", &[27], &[0; 27]),
+                    array("surface_weights", &[27, 12], &weights),
+                    array("surface_prototypes", &[128, 12], &prototypes),
+                    array("surface_limits", &[17], &limits),
                 ];
                 clinspect_models::write(&path, &arrays).unwrap();
             }

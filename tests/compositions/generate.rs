@@ -258,6 +258,8 @@ mod tests {
         "video/x-bitmask ! fakesink",
         "video/x-bitmask ! clmaskunpack",
         "image/x-portable-bitmap",
+        "clsurface",
+        "location=(string)SURFACE",
         "cltexture",
         "<8,2,-2,8>",
         "clflatfield location=WHITE",

@@ -93,6 +93,7 @@ fn flag_passes_every_element() {
         "clpitchthreshold pitch-x=8 output=difference",
         "clpitchthreshold pitch-x=8 ! video/x-bitmask ! clmaskunpack",
         "clreference output=frame",
+        "clsurface output=frame",
         "cltexture pitch-x=4 pitch-y=4 output=frame",
         "clgaussian ! clhistogram ! clpitchthreshold pitch-x=8 output=frame ! inspectoverlay",
     ] {

@@ -136,6 +136,34 @@ const REFERENCE: [(&str, &str); 39] = [
     ("memory-object", "buffer"),
 ];
 
+const SURFACE: [(&str, &str); 26] = [
+    ("channels", "bright-lines"),
+    ("thresholds", "<1.0,1.1,1.2,1.3,1.4,1.5,1.6,1.7>"),
+    ("rois", "<<9,1,60,50>>"),
+    ("bit-depth", "8"),
+    ("learn", "learn,frames=2"),
+    ("learn", "learn,location=(string)\"\""),
+    ("learn", "learn,margin=1"),
+    ("min-area", "4"),
+    ("merge-distance", "2"),
+    ("limits", "limits,max-defects=3"),
+    ("fail", "fail,defect-pixels=0"),
+    ("fail", "fail,defect-count=-1"),
+    ("fail", "fail,corrupted=false"),
+    ("fail", "fail,defect-area=0"),
+    ("output", "mask"),
+    ("reports", "reports,messages=false"),
+    ("reports", "reports,interval=0"),
+    ("reports", "reports,message-defects=true"),
+    ("reports", "reports,events=true"),
+    ("limits", "limits,max-defect-rows=7"),
+    ("limits", "limits,max-runs=5"),
+    ("classes", "small: area < 4"),
+    ("fail", "fail,classes=other"),
+    ("mm-per-pixel", "<0.05,0.04>"),
+    ("ignore", "ignore,mask=(string)\"\""),
+    ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
+];
 const TEXTURE: [(&str, &str); 32] = [
     ("components", "luma"),
     ("component-limits", "<5.0,6.0,7.0>"),
@@ -400,6 +428,14 @@ fn texture_properties_in_every_state_leave_no_frame_unjudged() {
     assert_latched(
         "cltexture pitch-x=6 pitch-y=4 thresholds=<3.0,2.0,1.5,1.2,2.0,1.5> min-contrast=0 output=frame",
         &TEXTURE,
+    );
+}
+
+#[test]
+fn surface_properties_in_every_state_leave_no_frame_unjudged() {
+    assert_latched(
+        "clsurface channels=dark-lines thresholds=<2.0,1.8,1.6,1.4,1.2,1.0,0.8,0.6> output=frame",
+        &SURFACE,
     );
 }
 

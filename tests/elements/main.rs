@@ -52,6 +52,7 @@ mod sharing;
 mod sight;
 mod stats;
 mod structures;
+mod surface;
 mod texture;
 mod texture_turned;
 mod turned;

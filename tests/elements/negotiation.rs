@@ -228,7 +228,13 @@ fn templates_name_the_contracts_formats_and_plain_memory() {
     for format in ["GBR", "YUY2", "RGB16"] {
         assert!(!formats.iter().any(|f| f == format), "{format}");
     }
-    for element in ["clgaussian", "clhistogram", "clpitchthreshold", "cltexture"] {
+    for element in [
+        "clgaussian",
+        "clhistogram",
+        "clpitchthreshold",
+        "clsurface",
+        "cltexture",
+    ] {
         for template in gst::ElementFactory::find(element)
             .unwrap()
             .static_pad_templates()
@@ -267,7 +273,13 @@ fn elements_inspect_late_frames_too() {
     if start().is_none() {
         return;
     }
-    for element in ["clgaussian", "clhistogram", "clpitchthreshold", "cltexture"] {
+    for element in [
+        "clgaussian",
+        "clhistogram",
+        "clpitchthreshold",
+        "clsurface",
+        "cltexture",
+    ] {
         let element = gst::ElementFactory::make(element).build().unwrap();
         assert!(!element.property::<bool>("qos"));
     }

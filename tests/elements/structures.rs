@@ -8,10 +8,11 @@ use crate::{
     support::{Rig, buffer_of, caps_of, noise, start},
 };
 
-const ELEMENTS: [&str; 4] = [
+const ELEMENTS: [&str; 5] = [
     "clhistogram",
     "clpitchthreshold PUBLISHED pitch-x=4",
     "clreference train-frames=1",
+    "clsurface",
     "cltexture",
 ];
 

@@ -119,6 +119,12 @@ pub const ALL: &[Case] = &[
         "GRAY8",
     )),
     gpu(case("reference-gpu", REFERENCE, "GRAY8")),
+    // Without a model, whose learning has frames of its own.
+    case(
+        "surface",
+        "clsurface channels=dark-lines thresholds=<2.0,2.0,2.0,2.0,2.0,2.0,2.0,2.0>",
+        "GRAY8",
+    ),
     web("web", WEB),
     ours(web(
         "web-gaussian",

@@ -2,13 +2,14 @@
 
 use crate::tools::{Sandbox, exists, run, skip};
 
-const ELEMENTS: [&str; 7] = [
+const ELEMENTS: [&str; 8] = [
     "clgaussian",
     "clhistogram",
     "clpitchthreshold pitch-x=8",
     "clpitchthreshold pitch-x=8 output=frame",
     "clflatfield",
     "clreference train-frames=1 threshold=20 output=frame",
+    "clsurface output=frame learn=learn,frames=3",
     "cltexture pitch-x=8 pitch-y=4 output=frame learn=learn,frames=3",
 ];
 

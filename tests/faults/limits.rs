@@ -31,6 +31,14 @@ const ELEMENTS: &[(&str, &str)] = &[
     ("clpitchthreshold pitch-x=8 memory-object=image", "GRAY8"),
     ("clpitchthreshold", "GRAY8"),
     (
+        "clsurface channels=novelty+dark-lines learn=learn,frames=2",
+        "GRAY8",
+    ),
+    (
+        "clsurface learn=learn,frames=2 memory-object=image output=frame",
+        "GRAY8",
+    ),
+    (
         "cltexture pitch-x=8 pitch-y=8 learn=learn,frames=2",
         "GRAY8",
     ),

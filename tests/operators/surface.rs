@@ -3,10 +3,10 @@
 use clinspect_core::{
     ClError,
     learning::Learner,
-    surface::{CHANNELS, ChannelsInUse, Features, Model},
+    surface::{CHANNELS, ChannelsInUse, Features},
 };
 use clinspect_opencl::{Meter, frame::layout_of};
-use clinspect_operators::{Inspection, LearnedSurface, Subject, Surface, SurfaceSettings};
+use clinspect_operators::{Inspection, Subject, Surface, SurfaceSettings};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     device,
     frames::{ARRANGEMENTS, Frame, PADDED, PLAIN},
     oracle::put,
-    surface_job::{EVERY_CHANNEL, JOB, Job, MODEL, check, features, leather},
+    surface_job::{EVERY_CHANNEL, JOB, Job, check, features, learn, leather},
 };
 
 const FORMATS: [Format; 5] = [
@@ -193,10 +193,7 @@ fn surface_learned_from_good_frames_passes_others_and_fails_a_defect() {
     let packed = Packed::new(&device, size);
     let mut learner = Learner::new(good.len());
     let features: Vec<Vec<Features>> = good.iter().map(|frame| features(frame, &job)).collect();
-    let model_of = |from: usize, step: usize| {
-        let some = features.iter().skip(from).step_by(step);
-        Model::learn(&some.map(Vec::as_slice).collect::<Vec<_>>()).expect("a model")
-    };
+    let model_of = |from: usize, step: usize| learn(features.iter().skip(from).step_by(step));
     for (n, input) in good.iter().enumerate() {
         operator
             .set_model(&model_of(1 - n % 2, 2))
@@ -243,16 +240,13 @@ fn surface_without_model_or_limits_judges_nothing() {
     let meter = Meter::new(false);
     let subject = Subject::whole(&frame, 70, &meter);
     let packed = Packed::new(&device, [90, 70]);
-    let without_limits = LearnedSurface {
-        model: MODEL.clone(),
-        limits: Vec::new(),
-    };
-    for learned in [None, Some(without_limits)] {
-        let has_model = learned.is_some();
-        let settings = SurfaceSettings {
-            learned,
-            ..JOB.settings(&input)
-        };
+    for has_model in [false, true] {
+        let mut settings = JOB.settings(&input);
+        if has_model {
+            settings.limits.clear();
+        } else {
+            settings.model = None;
+        }
         let mut operator = Surface::new(&device, &layout, &settings).expect("an operator");
         let marked = operator.mark(subject, packed.target()).expect("a mask");
         assert_eq!((marked.pixels, operator.basis().judged.any), (0, 0));
@@ -275,10 +269,7 @@ fn surface_without_model_or_limits_judges_nothing() {
             ..JOB.settings(&input)
         },
         SurfaceSettings {
-            learned: Some(LearnedSurface {
-                model: MODEL.clone(),
-                limits: vec![1.0; 16],
-            }),
+            limits: vec![1.0; 16],
             ..JOB.settings(&input)
         },
     ];

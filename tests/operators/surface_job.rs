@@ -7,12 +7,10 @@ use clinspect_core::{
     components::Finder,
     ignored::{Ignored, Polygon},
     region::user_region,
-    surface::{CHANNELS, ChannelsInUse, DIMENSIONS, Features, Model},
+    surface::{CHANNELS, ChannelsInUse, DIMENSIONS, Features, Model, Samples},
 };
 use clinspect_opencl::{ClContext, Meter, frame::layout_of};
-use clinspect_operators::{
-    Inspection, LearnedSurface, MaskTarget, Subject, Surface, SurfaceSettings,
-};
+use clinspect_operators::{Inspection, MaskTarget, Subject, Surface, SurfaceSettings};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -55,9 +53,15 @@ pub const JOB: Job = Job {
 pub static MODEL: LazyLock<Arc<Model>> = LazyLock::new(|| {
     let frames = [1, 2].map(|seed| leather(Format::Gray8, [200, 150], PLAIN, 0, seed));
     let features = frames.each_ref().map(|frame| features(frame, &JOB));
-    let model = Model::learn(&features.each_ref().map(Vec::as_slice));
-    Arc::new(model.expect("a model"))
+    Arc::new(learn(features.iter()))
 });
+
+/// The model of frames with these features.
+pub fn learn<'a>(frames: impl Iterator<Item = &'a Vec<Features>> + Clone) -> Model {
+    let mut samples = Samples::new(frames.clone().map(Vec::len).sum());
+    frames.for_each(|cells| samples.add(cells));
+    Model::learn(&samples).expect("a model")
+}
 
 /// The features of the judged cells by the definition.
 pub fn features(input: &Frame, job: &Job) -> Vec<Features> {
@@ -91,10 +95,8 @@ impl Job {
         let polygons = polygons.map(|p| Polygon::new(p).expect("a polygon"));
         let ignored = Ignored::new(width, Some(height), None, polygons.collect());
         SurfaceSettings {
-            learned: Some(LearnedSurface {
-                model: MODEL.clone(),
-                limits: self.channels.numbers().map(|k| self.limit(k)).collect(),
-            }),
+            model: Some(MODEL.clone()),
+            limits: self.channels.numbers().map(|k| self.limit(k)).collect(),
             channels: self.channels,
             rois: (self.rois.iter())
                 .map(|&roi| user_region(roi, width, height).expect("a region inside"))

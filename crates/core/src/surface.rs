@@ -6,6 +6,7 @@
 mod learn;
 
 use super::texture::threshold_q8;
+pub use learn::Samples;
 
 /// Number of features of a cell.
 pub const FEATURES: usize = 27;
@@ -105,7 +106,7 @@ impl ChannelsInUse {
                 .map(|channel| CHANNEL_NAMES[channel])
                 .collect();
             return Err(format!(
-                "limits={limits:?} cannot be used; set {count} numbers from 0 to {} ({}), or learn them",
+                "{limits:?} do not fit the channels; set {count} numbers from 0 to {} ({}), or learn them",
                 super::texture::MAX_THRESHOLD,
                 names.join(", ")
             ));

@@ -26,6 +26,7 @@ const OWN: [(&str, &str, &[&str]); 3] = [
             "clhistogram",
             "clpitchthreshold",
             "clreference",
+            "clsurface",
             "cltexture",
             "clunpack",
             "clmaskunpack",

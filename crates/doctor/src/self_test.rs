@@ -22,6 +22,7 @@ pub const OPERATORS: [&str; 8] = [
     "clpitchthreshold scales=4",
     "clpitchthreshold lattice=<8.5,1.25,-1.5,8.25>",
     "clreference",
+    "clsurface",
     "cltexture",
 ];
 /// Size of the frames that follow the self-test.

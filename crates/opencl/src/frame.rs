@@ -12,7 +12,9 @@ pub use web_rows::WebRows;
 
 use std::sync::Arc;
 
-use crate::{ClBuffer, ClContext, Completion, HostMemory, ImportPath, Memory, Meter, buffer_of};
+use crate::{
+    ClBuffer, ClContext, Completion, HostMemory, ImportPath, Memory, Meter, Rows, buffer_of,
+};
 use clinspect_core::{
     ClError,
     layout::{FrameLayout, SampleType},
@@ -156,6 +158,36 @@ impl ClFrame {
             taken: ImportPath::ZeroCopy,
             source: None,
         })
+    }
+}
+
+impl ClFrame {
+    /// A copy of plane 0 of a frame of `layout` in memory of its own, without padding. Waits for it.
+    ///
+    /// # Errors
+    /// The device is out of memory; the failing call.
+    pub fn copy_of_first_plane(
+        &self,
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        meter: &Arc<Meter>,
+    ) -> Result<Self, ClError> {
+        let first = layout.first_plane();
+        let copy = Self::scratch(context, &first, meter)?;
+        fn rows(plane: &Plane) -> Rows<'_> {
+            Rows {
+                memory: plane.memory(),
+                offset: plane.offset,
+                stride: plane.stride,
+            }
+        }
+        for (plane, to) in first.planes.iter().zip(&copy.planes) {
+            let from = self.plane(0)?;
+            let mut submission = context.submit(meter, plane.row_bytes * plane.rows);
+            submission.copy(rows(from), rows(to), plane.row_bytes, plane.rows)?;
+            submission.send()?.wait("a copy of a frame")?;
+        }
+        Ok(copy)
     }
 }
 

@@ -63,9 +63,11 @@ pub struct Surface {
     /// Limits of the channels in 1/256, on the host and on the device.
     limits: Option<[u32; CHANNELS]>,
     limit_memory: Mem,
-    /// The limits on the device are tried.
-    is_trial: bool,
+    /// The limits on the device, if they are tried.
+    trial: Option<[u32; CHANNELS]>,
     judged: Judged,
+    /// A cell is judged.
+    has_cells: bool,
     /// The pictures are those of a frame.
     has_frame: bool,
     depth: u32,
@@ -75,6 +77,19 @@ pub struct Surface {
 /// The limits on the device: those of channels that are not in use mark nothing.
 fn device_limits(limits: [Option<u32>; CHANNELS]) -> [u32; CHANNELS] {
     limits.map(|limit| limit.unwrap_or(NO_LIMIT))
+}
+
+/// Columns and rows of the cells that novelty judges, in scan order.
+fn judged_cells(
+    judged: &Judged,
+    [columns, rows]: [usize; 2],
+) -> impl Iterator<Item = [usize; 2]> + '_ {
+    let inner = |length: usize| BORDER_CELLS..length.saturating_sub(BORDER_CELLS);
+    let cells = inner(rows).flat_map(move |row| inner(columns).map(move |column| [column, row]));
+    cells.filter(|cell| {
+        let [x, y] = cell.map(|at| at * CELL + CELL / 2);
+        judged.is_judged(x, y)
+    })
 }
 
 impl Surface {
@@ -121,20 +136,21 @@ impl Surface {
         let program = context.program(ProgramSource::Surface, &options)?;
         let sizes = Sizes::new(width, height);
         let limits = settings.limits_q8()?.map(device_limits);
-        let model = settings.learned.as_ref().map(|learned| &learned.model);
         let judged = Judged::new(context, &program, [width, height], settings)?;
+        let has_cells = judged_cells(&judged, sizes.cells).next().is_some();
         Ok(Self {
             steps: Steps::new(context, &program)?,
             marker: Marker::new(context, &program, COUNTERS, !context.caps().is_cpu)?,
             pictures: Pictures::new(context, &sizes, settings.channels.has_lines())?,
             sizes,
             images,
-            model: model
+            model: (settings.model.as_ref())
                 .map(|model| DeviceModel::new(context, model))
                 .transpose()?,
             limits,
             limit_memory: upload(context, &limits.unwrap_or([NO_LIMIT; CHANNELS]), "limits")?,
-            is_trial: false,
+            trial: None,
+            has_cells,
             judged,
             has_frame: false,
             depth,
@@ -158,9 +174,20 @@ impl Surface {
         self.model.is_some() || !self.settings.channels.novelty
     }
 
+    /// Whether all is known that frames are judged by.
+    pub fn is_complete(&self) -> bool {
+        self.can_compare() && self.limits.is_some()
+    }
+
     /// Whether pixels are judged.
     fn is_judging(&self) -> bool {
-        self.can_compare() && (self.is_trial || self.limits.is_some())
+        let is_judged = self.has_cells || self.settings.channels.has_lines();
+        is_judged && self.can_compare() && self.marking().is_some()
+    }
+
+    /// The limits on the device.
+    fn marking(&self) -> Option<&[u32; CHANNELS]> {
+        self.trial.as_ref().or(self.limits.as_ref())
     }
 
     fn uses_novelty(&self) -> bool {
@@ -182,22 +209,18 @@ impl Surface {
             let bytes = bytemuck::cast_slice_mut(&mut contrast);
             (self.context).read(&self.pictures.contrast, 0, bytes, "the contrast")?;
         }
-        let inner = |length: usize| BORDER_CELLS..length.saturating_sub(BORDER_CELLS);
-        let mut features = Vec::new();
-        for row in inner(rows) {
-            for column in inner(columns) {
-                let [x, y] = [column, row].map(|cell| cell * CELL + CELL / 2);
-                if self.judged.is_judged(x, y) {
-                    let cell = row * columns + column;
-                    // A kernel takes the contrast off where it needs the difference. Both are from 0 to 5400.
-                    let contrast = contrast[self.sizes.tile_of(x, y)] as i16;
-                    features.push(std::array::from_fn(|i| {
-                        let less = if i < ENERGIES { contrast } else { 0 };
-                        planes[i * plane + cell] - less
-                    }));
-                }
-            }
-        }
+        let features = judged_cells(&self.judged, self.sizes.cells)
+            .map(|[column, row]| {
+                let cell = row * columns + column;
+                let [x, y] = [column, row].map(|cell| cell * CELL);
+                // A kernel takes the contrast off where it needs the difference. Both are from 0 to 5400.
+                let contrast = contrast[self.sizes.tile_of(x, y)] as i16;
+                std::array::from_fn(|i| {
+                    let less = if i < ENERGIES { contrast } else { 0 };
+                    planes[i * plane + cell] - less
+                })
+            })
+            .collect();
         Ok(features)
     }
 
@@ -211,14 +234,19 @@ impl Surface {
         let [width, height] = size_args(self.sizes.frame)?;
         let [columns, rows] = size_args(self.sizes.cells)?;
         let uses_novelty = self.uses_novelty();
+        // Without limits no line marks a pixel.
+        let has_limits = self.marking().is_some();
         let judged = self.judged.args(&self.limit_memory)?;
         let (steps, pictures, sizes) = (&mut self.steps, &self.pictures, &self.sizes);
         let strongest = Arg::Mem(&pictures.strongest);
         let limits = Arg::Mem(&self.limit_memory);
-        steps.compare_lines(limits, sizes, pictures, submission)?;
+        if has_limits {
+            steps.compare_lines(limits, sizes, pictures, submission)?;
+        }
+        let uses_lines = has_limits && pictures.lines.is_some();
         let mut args = vec![width, height, columns, rows];
         args.push(Arg::Mem(&pictures.novelty));
-        args.extend([uses_novelty, pictures.lines.is_some()].map(|uses| Arg::I32(uses.into())));
+        args.extend([uses_novelty, uses_lines].map(|uses| Arg::I32(uses.into())));
         args.extend([limits, strongest]);
         args.extend_from_slice(&judged);
         args.extend([Arg::Writes(mask), Arg::U64(mask_offset as u64)]);
@@ -298,7 +326,7 @@ impl Submitted for Surface {
 
     fn complete(&self, defect: &mut MeasuredDefect) {
         unpack_channel(defect, CHANNEL_BITS, |channel| {
-            let limit = *self.limits.as_ref()?.get(channel)?;
+            let limit = *self.marking()?.get(channel)?;
             Some(f64::from(limit) / 256.0)
         });
     }
@@ -352,11 +380,8 @@ impl Inspection for Surface {
     }
 
     fn try_limits(&mut self, values: Option<&[f64]>) -> Result<(), ClError> {
-        self.is_trial = values.is_some();
-        let limits = match values {
-            Some(values) => self.tried(values),
-            None => self.limits.unwrap_or([NO_LIMIT; CHANNELS]),
-        };
+        self.trial = values.map(|values| self.tried(values));
+        let limits = *self.marking().unwrap_or(&[NO_LIMIT; CHANNELS]);
         let bytes = bytemuck::cast_slice(&limits);
         (self.context).write(&self.limit_memory, 0, bytes, "limits")
     }

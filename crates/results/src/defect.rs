@@ -54,12 +54,12 @@ impl Defect {
     /// Flag: the defect is longer than a list can wait for, so it was closed before its end.
     pub const CUT: u16 = 2;
 
-    /// First of the four bits of [`Self::flags`] with the level.
+    /// First of the five bits of [`Self::flags`] with the level.
     pub const LEVEL_SHIFT: u32 = 8;
     /// The bits of [`Self::flags`] with the level.
-    pub(super) const LEVEL_BITS: u16 = 0xf << Self::LEVEL_SHIFT;
+    pub(super) const LEVEL_BITS: u16 = 0x1f << Self::LEVEL_SHIFT;
     /// The first of the two bits of [`Self::flags`] with the component, counted from 1.
-    pub const COMPONENT_SHIFT: u32 = 12;
+    pub const COMPONENT_SHIFT: u32 = 13;
     pub(super) const COMPONENT_BITS: u16 = 3 << Self::COMPONENT_SHIFT;
 
     /// The finest level that marks one of its pixels: 0 for single pixels, k for the means of blocks of
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(DEFECT.component(), None);
         for component in 0..3 {
             let flags = DEFECT.flags | Defect::component_flags(Some(component));
-            assert_eq!(flags, DEFECT.flags | (component as u16 + 1) << 12);
+            assert_eq!(flags, DEFECT.flags | (component as u16 + 1) << 13);
             let defect = Defect { flags, ..DEFECT };
             assert_eq!(defect.component(), Some(component as u8));
             assert_eq!(defect.level(), 2);
@@ -271,7 +271,7 @@ mod tests {
             flags: u16::MAX,
             ..DEFECT
         };
-        assert_eq!(all.level(), 15);
+        assert_eq!(all.level(), 31);
         assert_eq!(DEFECT.elongation(), 4.0);
         assert_eq!(DEFECT.fill(), 777.0 / 1806.0);
         for major_axis in [0.0, 10.0] {

@@ -147,7 +147,7 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
 /// A strip with defects that a sender could have found in it.
 fn strip() -> impl Strategy<Value = DefectResult> {
     // Continued, cut, and a level.
-    let flags = (0..4_u16, 0..16_u16).prop_map(|(cut, level)| cut | level << Defect::LEVEL_SHIFT);
+    let flags = (0..4_u16, 0..32_u16).prop_map(|(cut, level)| cut | level << Defect::LEVEL_SHIFT);
     let defect = (
         (0..40_i32, -50..30_i32, 1..8_u32, 1..60_u32),
         (1..=100_u32, 0..=4_u32, -1..=1_i32, flags),

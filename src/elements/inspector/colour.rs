@@ -91,7 +91,7 @@ impl ColourSettings {
         self.limits = CheckedValue::default();
     }
 
-    /// The operators of the frames' components. `build` makes one of them for frames of the layout that it gets.
+    /// See [`build`].
     ///
     /// # Errors
     /// See [`Components::new`].
@@ -100,14 +100,26 @@ impl ColourSettings {
         target: &Target,
         build: impl FnMut(&FrameLayout, Option<Component>) -> Result<O, ClError>,
     ) -> Result<Components<O>, ClError> {
-        if is_colour(&target.layout) {
-            target.trial.colour(&target.layout)?;
-        }
-        Components::new(&target.context, &target.layout, self.judged, build)
+        self::build(target, self.judged, build)
     }
 }
 
-/// The self-test of the operators that [`ColourSettings::build`] makes.
+/// The operators of the components of frames that are judged.
+///
+/// # Errors
+/// See [`Components::new`].
+pub fn build<O: Submitted>(
+    target: &Target,
+    judged: JudgedComponents,
+    build: impl FnMut(&FrameLayout, Option<Component>) -> Result<O, ClError>,
+) -> Result<Components<O>, ClError> {
+    if is_colour(&target.layout) {
+        target.trial.colour(&target.layout)?;
+    }
+    Components::new(&target.context, &target.layout, judged, build)
+}
+
+/// The self-test of the operators that [`build`] makes.
 pub fn trial(target: &Target) -> Result<Trial, ClError> {
     if is_colour(&target.layout) {
         target.trial.grey()

@@ -25,7 +25,7 @@ use crate::elements::{
 use clinspect_core::{
     ClError,
     components::{Finder, Limits},
-    learning::{Contrasts, Demand, Learned, Learner, Rule, Search},
+    learning::{Contrasts, Demand, Good, Learned, Learner, Rule, Search},
     sight::Sight,
     window::Window,
 };
@@ -77,7 +77,7 @@ structure!(LearnSettings, "learn" {
     double(
         "margin", "Margin",
         "Share of the largest value of the good frames that is added to it: 0.2 sets a limit 20 % above. Channels of \
-         cltexture: share of the distance from the mean of the tiles to the largest value. -1 = the element's own: 0.15; \
+         cltexture and clsurface: share of the distance from the mean of the tiles to the largest value. -1 = the element's own: 0.15; \
          0.1 for deviation-factor, 0.3 for channels, 0.5 for flatness; twice as much for limits of components",
         OWN..=MAX_MARGIN
     ) = margin;
@@ -133,10 +133,31 @@ pub fn signals<T: InspectorImpl>() -> [Signal; 2] {
 
 /// The settings on which demands depend. Demands of different ones do not count together.
 #[derive(Debug, Clone, PartialEq)]
-struct DemandSettings<S> {
-    comparison: S,
+pub struct DemandSettings<S> {
+    /// Those of the comparison.
+    pub comparison: S,
     rules: Rules,
     listing: Limits,
+}
+
+impl<S> DemandSettings<S> {
+    /// What a frame demands under these settings; see [`Judge::demands`].
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn demands(
+        &self,
+        operator: &mut dyn Inspection,
+        subject: Subject,
+        mask: MaskTarget,
+    ) -> Result<Option<Vec<Demand>>, ClError> {
+        let judge = Judge {
+            rules: &self.rules,
+            classifier: &Classifier::new(&self.rules)?,
+            listing: &self.listing,
+        };
+        judge.demands(operator, subject, mask)
+    }
 }
 
 /// What an inspector has learned, kept from frame to frame.
@@ -197,6 +218,11 @@ impl<S: Clone + PartialEq> Learning<S> {
         self.learner.as_ref()
     }
 
+    /// Number of good frames that are wanted.
+    pub fn wanted(&self) -> usize {
+        self.learner.as_ref().map_or(0, Learner::wanted)
+    }
+
     /// Number of good frames that are missing; 0 if nothing is being learned.
     pub fn missing(&self) -> usize {
         self.learner.as_ref().map_or(0, Learner::missing)
@@ -216,23 +242,27 @@ impl<S: Clone + PartialEq> Learning<S> {
         settings: &LearnSettings,
         element: &ClBaseFilter,
         operator: &C::Operator,
+        own: &mut C,
     ) -> Option<NewLimits> {
         if requests.is_wanted.swap(false, Ordering::Relaxed) {
+            let wanted = settings.frames as usize;
+            let frames = match own.together() {
+                Some(together) => together.possible_frames(element, wanted),
+                None => wanted,
+            };
             *self = Self {
-                learner: Some(Learner::new(settings.frames as usize)),
+                learner: Some(Learner::new(frames)),
                 ..Self::default()
             };
         }
         let frames = std::mem::take(&mut *lock(&requests.forgotten));
         let mut is_changed = false;
         for frame in frames {
-            if self
-                .learner
-                .as_mut()
-                .is_some_and(|learner| learner.forget(frame))
-            {
-                is_changed = true;
-            } else {
+            let was_gathered = own.together().is_some_and(|own| own.forget(frame));
+            let learner = self.learner.as_mut();
+            if learner.is_some_and(|learner| learner.forget(frame)) {
+                is_changed |= !was_gathered;
+            } else if !was_gathered {
                 gst::element_warning!(
                     element,
                     gst::LibraryError::Settings,
@@ -287,6 +317,32 @@ impl<S: Clone + PartialEq> Learning<S> {
             .flatten()
     }
 
+    /// Takes what good frames demand that the element has gathered. Returns the limits.
+    pub fn replace(
+        &mut self,
+        good: &[Good],
+        settings: &LearnSettings,
+        limits: &[Limit],
+    ) -> Option<NewLimits> {
+        let mut learner = Learner::new(self.learner.as_ref()?.wanted());
+        for Good {
+            frame,
+            demands,
+            contrasts,
+        } in good
+        {
+            learner.add(*frame, demands, *contrasts);
+        }
+        self.learner = Some(learner);
+        self.has_learned = true;
+        self.learned(settings, limits)
+    }
+
+    /// Nothing can be learned from the frames.
+    pub fn give_up(&mut self) {
+        *self = Self::default();
+    }
+
     fn learned(&self, settings: &LearnSettings, limits: &[Limit]) -> Option<NewLimits> {
         let learner = self.learner.as_ref()?;
         let rules = limits.iter().map(|limit| Rule {
@@ -318,11 +374,18 @@ impl<S: Clone + PartialEq> Learning<S> {
     }
 
     /// The warning at the end of a stream that had too few frames; `None` if nothing is being learned.
-    pub fn why_unfinished(&self, requests: &Requests, settings: &LearnSettings) -> Option<String> {
+    /// `gathered`: frames that were good and have told no demands.
+    pub fn why_unfinished(
+        &self,
+        requests: &Requests,
+        settings: &LearnSettings,
+        gathered: usize,
+    ) -> Option<String> {
         let [good, wanted] = if requests.is_pending() {
             [0, settings.frames]
         } else {
-            self.progress().filter(|_| self.missing() > 0)?
+            let [good, wanted] = self.progress().filter(|_| self.missing() > 0)?;
+            [good.saturating_add(gathered as u32), wanted]
         };
         Some(format!(
             "the stream ended after {good} of {wanted} good frames of learn, so the limits are those of before; lower \
@@ -390,13 +453,17 @@ impl<C: Comparing> InspectorStream<C> {
         Ok(())
     }
 
-    /// Tries a limit on the frame that was kept, or begins with the next one.
-    fn judge_next_kept(&mut self, meter: &Arc<Meter>) -> Result<(), ClError> {
-        // Only frames train, and webs have none.
-        let listing = Limits {
+    /// Limits of the list of frames, which have no rows to wait for.
+    pub(super) fn listing_of_frames(&self) -> Limits {
+        Limits {
             max_defect_rows: u32::MAX,
             ..self.reporting.listing
-        };
+        }
+    }
+
+    /// Tries a limit on the frame that was kept, or begins with the next one.
+    fn judge_next_kept(&mut self, meter: &Arc<Meter>) -> Result<(), ClError> {
+        let listing = self.listing_of_frames();
         let judge = Judge {
             rules: &self.reporting.rules,
             classifier: &self.classifier.in_force()?.operator,
@@ -516,7 +583,8 @@ impl Judge<'_> {
         Ok(Some(std::mem::take(&mut finding.demands)))
     }
 
-    fn under<C: Comparing>(&self, settings: &C::Settings) -> DemandSettings<C::Settings> {
+    /// The settings on which demands depend.
+    pub fn under<C: Comparing>(&self, settings: &C::Settings) -> DemandSettings<C::Settings> {
         DemandSettings {
             comparison: C::counted_under(settings),
             rules: self.rules.clone(),

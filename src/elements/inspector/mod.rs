@@ -12,8 +12,10 @@ mod masks;
 pub mod pattern;
 mod properties;
 pub mod repeats;
+mod rois;
 mod saved;
 mod stream;
+mod together;
 
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -23,25 +25,22 @@ use super::{
     base_filter::{
         ClBaseFilter, ClBaseFilterImpl, InForce, Learning, Live, Negotiated, Target, View, put_back,
     },
-    checked::CheckedValue,
     lock, pad_templates,
     property_table::PropertyTable,
 };
 pub use blind::why_unseen;
 use classify::Classifier;
-use clinspect_core::{
-    ClError,
-    learning::Contrasts,
-    region::{Rect, check_region, user_region},
-};
+use clinspect_core::{ClError, learning::Contrasts};
 use clinspect_opencl::Meter;
 use clinspect_operators::{Inspection, Limit, Subject};
 pub use ignore::Ignore;
 use learn::Requests;
-pub use learn::{TrainingFrame, signals as learn_signals};
+pub use learn::{DemandSettings, TrainingFrame, signals as learn_signals};
 use properties::ReportSettings;
-pub use properties::{DrawnPicture, Output, OutputChoice, PitchThresholdOutput};
+pub use properties::{DrawnPicture, MaskedOutput, Output, OutputChoice, PitchThresholdOutput};
+pub use rois::{check_regions, regions};
 pub use stream::InspectorStream;
+pub use together::{GoodFrame, Lesson, Together, Writer};
 
 /// An inspector's work on a frame, for error messages.
 pub const TASK: &str = "judging a frame";
@@ -120,34 +119,6 @@ pub fn with_properties<T: InspectorImpl>(table: PropertyTable<T>) -> PropertyTab
             properties::rows::<T::Output>(),
         )
         .with(|this| &this.inspector().ignore, ignore::rows())
-}
-
-/// Checks regions of interest as far as no frame decides.
-///
-/// # Errors
-/// [`ClError::Refused`] for a region that no frame can have.
-pub fn check_regions(rois: &CheckedValue<Vec<[u32; 4]>>) -> Result<(), ClError> {
-    rois.check("rois", |rois| {
-        rois.iter().copied().try_for_each(check_region)
-    })
-}
-
-/// The regions of interest in the frames of a target.
-///
-/// # Errors
-/// [`ClError::Refused`] for a region outside the frames.
-pub fn regions(rois: &CheckedValue<Vec<[u32; 4]>>, target: &Target) -> Result<Vec<Rect>, ClError> {
-    let width = target.layout.width;
-    // A web has no last row.
-    let height = if target.line_scan {
-        1 << 32
-    } else {
-        target.layout.height
-    };
-    rois.check("rois", |rois| {
-        let rois = rois.iter();
-        rois.map(|&roi| user_region(roi, width, height)).collect()
-    })
 }
 
 /// Pad templates of an inspector.
@@ -266,6 +237,11 @@ pub trait Comparing: Sized + Send + 'static {
         _meter: &Arc<Meter>,
     ) -> Result<Option<TrainingFrame<Self::Operator>>, ClError> {
         Ok(None)
+    }
+
+    /// How the element learns from all good frames together; `None`: each frame's demands count by themselves.
+    fn together(&mut self) -> Option<&mut dyn Together<Self::Settings, Self::Operator>> {
+        None
     }
 
     /// The stream has ended.

@@ -97,6 +97,47 @@ impl From<Output> for PitchThresholdOutput {
     }
 }
 
+/// The output of an element that draws no pictures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClMaskedOutput")]
+pub enum MaskedOutput {
+    /// The mask.
+    #[default]
+    #[enum_value(
+        name = "Mask: the defect mask, with the results as meta",
+        nick = "mask"
+    )]
+    Mask,
+    /// The frame.
+    #[enum_value(
+        name = "Frame: frames unchanged, with the results and the packed mask as meta",
+        nick = "frame"
+    )]
+    Frame,
+}
+
+impl OutputChoice for MaskedOutput {}
+
+impl From<MaskedOutput> for Output {
+    fn from(choice: MaskedOutput) -> Self {
+        match choice {
+            MaskedOutput::Mask => Self::Mask,
+            MaskedOutput::Frame => Self::Frame,
+        }
+    }
+}
+
+impl From<Output> for MaskedOutput {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Frame => Self::Frame,
+            Output::Mask | Output::Picture(DrawnPicture::Model | DrawnPicture::Difference) => {
+                Self::Mask
+            }
+        }
+    }
+}
+
 /// Settings of the list, the classes and the reports.
 #[derive(Debug, Clone)]
 pub(super) struct ReportSettings {

@@ -5,7 +5,7 @@ use std::path::Path;
 use gst::{prelude::*, subclass::prelude::*};
 
 use super::{Comparing, InspectorImpl, InspectorStream, learn::NewLimits};
-use crate::elements::{lock, saver::Saving};
+use crate::elements::{base_filter::InForce, lock, saver::Saving};
 use clinspect_core::ClError;
 use clinspect_core::components::COMPONENTS;
 use clinspect_core::learning::{Demand, Good, Learner, MOST, UNITS};
@@ -71,15 +71,26 @@ impl<C: Comparing> InspectorStream<C> {
             return Ok(false);
         }
         self.saver.wait();
-        let limits = self.live.in_force()?.operator.limits();
-        match saved_of::<C>(&limits, self.frames).read(learn.location()) {
+        let InForce {
+            operator, settings, ..
+        } = self.live.in_force()?;
+        let limits = operator.limits();
+        let path = learn.location();
+        let read = match self.own.together() {
+            Some(together) => together
+                .read(path, settings)
+                .map(|values| values.map(|values| (values, None))),
+            None => saved_of::<C>(&limits, self.frames)
+                .read(path)
+                .map(|saved| saved.map(|saved| (saved.limits, Some(saved.learner)))),
+        };
+        match read {
             Ok(None) => Ok(false),
-            Ok(Some(Saved {
-                limits: values,
-                learner,
-            })) => {
-                let contrasts = learner.contrasts();
-                self.limits.restore(learner);
+            Ok(Some((values, learner))) => {
+                let contrasts = learner.as_ref().map(Learner::contrasts).unwrap_or_default();
+                if let Some(learner) = learner {
+                    self.limits.restore(learner);
+                }
                 let values = limits.iter().copied().zip(values);
                 self.set_limits(&values.collect::<Vec<_>>());
                 let wanted = self.own.settings(&self.element);
@@ -113,13 +124,21 @@ impl<C: Comparing> InspectorStream<C> {
             limits: learned.values().map(|(_, value)| value).collect(),
             learner: learner.clone(),
         };
-        let limits = self.live.in_force()?.operator.limits();
+        let InForce {
+            operator, settings, ..
+        } = self.live.in_force()?;
+        let limits = operator.limits();
         let frames = self.frames;
         let saving = Saving {
             path: learn.location().into(),
             subject: "the set of learned limits",
             message: format!("{}-limits-saved", C::Element::MESSAGE),
-            write: move |path: &Path| saved_of::<C>(&limits, frames).write(path, &saved),
+            write: match self.own.together() {
+                Some(together) => together.writer(settings, saved.limits),
+                None => {
+                    Box::new(move |path: &Path| saved_of::<C>(&limits, frames).write(path, &saved))
+                }
+            },
         };
         self.saver.save(self.element.obj().upcast_ref(), saving);
         Ok(())

@@ -6,7 +6,7 @@ use gst::{glib::subclass::ObjectImplRef, prelude::*, subclass::prelude::*};
 use gst_base::prelude::*;
 
 use super::{
-    COUNTS, Comparing, InspectorImpl, TrainingFrame,
+    COUNTS, Comparing, GoodFrame, InspectorImpl, TrainingFrame,
     blind::Blindness,
     classify::{Classifier, Rules, features, record},
     learn::{Finding, Judge, Learning as LimitLearning, NewLimits},
@@ -135,13 +135,17 @@ impl<C: Comparing> InspectorStream<C> {
             // It asks for the frames that follow.
             self.own.forget_kept();
             self.kept = None;
+            if let Some(together) = self.own.together() {
+                together.begin_again();
+            }
         }
         let learn = &self.reporting.learn;
         let object = self.element.obj();
         let element: &ClBaseFilter = object.upcast_ref();
         let operator = &self.live.in_force()?.operator;
-        match (self.limits).take::<C>(requests, learn, element, operator) {
-            Some(learned) => self.apply(&learned),
+        let own = &mut self.own;
+        match (self.limits).take(requests, learn, element, operator, own) {
+            Some(learned) => self.apply(&learned, None),
             None => Ok(()),
         }
     }
@@ -152,15 +156,23 @@ impl<C: Comparing> InspectorStream<C> {
         self.element.obj().upcast_ref::<ClBaseFilter>().revise();
     }
 
-    /// Sets the properties of learned limits, and posts and writes them.
-    pub(super) fn apply(&mut self, learned: &NewLimits) -> Result<(), ClError> {
+    /// Sets the properties of learned limits, and posts and writes them. `operator` has compared a frame as will be done
+    /// from now on, unless the one in force has.
+    pub(super) fn apply(
+        &mut self,
+        learned: &NewLimits,
+        operator: Option<&mut dyn Inspection>,
+    ) -> Result<(), ClError> {
         let limits: Vec<_> = learned.values().collect();
         self.set_limits(&limits);
         let values: Vec<f64> = limits.iter().map(|(_, value)| *value).collect();
         let in_force = self.live.in_force()?;
         self.own
             .set_contrasts(&self.element, in_force, learned.contrasts);
-        let sights = in_force.operator.sights(Some(&values))?;
+        let sights = match operator {
+            Some(operator) => operator.sights(Some(&values))?,
+            None => in_force.operator.sights(Some(&values))?,
+        };
         let element = self.element.obj();
         learned.post::<C::Element>(element.upcast_ref(), &sights);
         self.save_limits(learned)
@@ -175,15 +187,16 @@ impl<C: Comparing> InspectorStream<C> {
         let limits = self.live.in_force()?.operator.limits();
         let learn = &self.reporting.learn;
         match self.limits.add(frame_number, demands, learn, &limits) {
-            Some(learned) => self.apply(&learned),
+            Some(learned) => self.apply(&learned, None),
             None => Ok(()),
         }
     }
 
     /// Marks the defects of a frame, and lists them if a list is wanted.
-    fn inspect(&mut self, frame: &Frame) -> Result<Inspected, ClError> {
+    fn inspect(&mut self, frame: &Frame, frame_number: u64) -> Result<Inspected, ClError> {
         let mut limits = self.reporting.listing;
         let has_kept = self.kept() > 0;
+        let own = &mut self.own;
         let finder = &mut self.finder;
         let is_web = frame.window.is_web;
         if !is_web {
@@ -208,11 +221,21 @@ impl<C: Comparing> InspectorStream<C> {
             let mut demands = None;
             // The frames that were kept come first.
             let may_count = !frame.is_corrupted && !has_kept;
-            if may_count
-                && learning.counts::<C>(&in_force.settings, &judge)
-                && let Some(found) = judge.demands(&mut in_force.operator, subject, mask)?
-            {
-                demands = Some((found, C::contrasts(in_force, subject)?));
+            if may_count && learning.counts::<C>(&in_force.settings, &judge) {
+                if let Some(together) = own.together() {
+                    let InForce {
+                        operator, settings, ..
+                    } = &mut *in_force;
+                    let good = GoodFrame {
+                        number: frame_number,
+                        subject,
+                        under: judge.under::<C>(settings),
+                        wanted: learning.wanted(),
+                    };
+                    together.gather(operator, good)?;
+                } else if let Some(found) = judge.demands(&mut in_force.operator, subject, mask)? {
+                    demands = Some((found, C::contrasts(in_force, subject)?));
+                }
             }
             let InForce {
                 operator, settings, ..
@@ -345,10 +368,14 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
                 break;
             }
         }
+        if let Err(error) = self.take_lesson(true) {
+            self.warn_unlearned(&error.to_string());
+        }
         self.own.end(&self.element);
+        let gathered = self.gathered();
         let inspector = self.element.inspector();
         let learn = lock(&inspector.reporting).learn.usable().clone();
-        if let Some(why) = self.limits.why_unfinished(&inspector.learning, &learn) {
+        if let Some(why) = (self.limits).why_unfinished(&inspector.learning, &learn, gathered) {
             let element = self.element.obj();
             let element: &ClBaseFilter = element.upcast_ref();
             gst::element_warning!(element, gst::StreamError::Format, ("{why}"));
@@ -358,6 +385,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
     fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
         self.read_properties()?;
         self.take_requests()?;
+        self.take_lesson(false)?;
         let object = self.element.obj().clone();
         let element: &ClBaseFilter = object.upcast_ref();
         let frame_number = element.frame_number(frame.buffer());
@@ -373,15 +401,17 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             listed,
             demands,
             mask,
-        } = self.inspect(frame)?;
+        } = self.inspect(frame, frame_number)?;
         if let Some(demands) = demands {
             self.count(frame_number, &demands)?;
         }
         let progress = self.limits.progress().filter(|_| missing > 0);
         let progress = progress.map(|[good, wanted]| {
-            let kept = u32::try_from(self.kept()).unwrap_or(u32::MAX);
+            let kept = self.kept() + self.gathered();
+            let kept = u32::try_from(kept).unwrap_or(u32::MAX);
             [good.saturating_add(kept).min(wanted), wanted]
         });
+        let missing_frames = self.limits.missing().saturating_sub(self.gathered());
         let in_force = self.live.in_force()?;
         let (reports, mm_per_pixel) = (&self.reporting.reports, self.reporting.mm_per_pixel);
         let is_scaled = mm_per_pixel.iter().all(|&mm| mm > 0.0);
@@ -475,7 +505,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             ClError::Input(format!("cannot attach a meta to the buffer: {error}"))
         })?;
         let [passed, failed, unjudged, missing] = COUNTS;
-        element.set_count(missing, self.limits.missing() as u64);
+        element.set_count(missing, missing_frames as u64);
         element.count(match result.verdict {
             Verdict::Pass => passed,
             Verdict::Fail => failed,

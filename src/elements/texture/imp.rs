@@ -9,7 +9,7 @@ use gst::{
 };
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
-use super::properties::{Plan, Settings, TextureOutput, rows};
+use super::properties::{Plan, Settings, rows};
 use crate::elements::{
     base_filter::{
         self, ClBaseFilter, ClBaseFilterImpl, FrameStream, InForce, Learning, Live, Negotiated,
@@ -17,7 +17,7 @@ use crate::elements::{
     },
     debug_category,
     inspector::{
-        self, Comparing, Inspector, InspectorImpl, InspectorStream, colour,
+        self, Comparing, Inspector, InspectorImpl, InspectorStream, MaskedOutput, colour,
         contrast::{self, Learned, Presence},
         pattern::{Change, Due, Estimated, Estimation, post_changes},
     },
@@ -139,7 +139,7 @@ impl ClBaseFilterImpl for ClTexture {
 impl InspectorImpl for ClTexture {
     const MESSAGE: &'static str = "cltexture";
     const CHECK: &'static str = "check the pitches, light and focus";
-    type Output = TextureOutput;
+    type Output = MaskedOutput;
 
     fn inspector(&self) -> &Inspector {
         &self.inspector

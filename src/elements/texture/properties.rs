@@ -5,7 +5,7 @@ use gst::{glib, prelude::*};
 use crate::elements::{
     checked::CheckedValue,
     inspector::{
-        DrawnPicture, Ignore, Output, OutputChoice,
+        Ignore,
         colour::{self, ColourSettings},
         contrast,
         repeats::{estimated, in_use, lattice_blurb, lattice_in_words, lattice_of},
@@ -25,47 +25,6 @@ const ESTIMATE: f64 = -1.0;
 const AUTOMATIC: f64 = -1.0;
 const MAX_CONTRAST: f64 = 255.0;
 const MAX_PITCH: f64 = 65_536.0;
-
-/// The element's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[enum_type(name = "GstClTextureOutput")]
-pub enum TextureOutput {
-    /// The mask.
-    #[default]
-    #[enum_value(
-        name = "Mask: the defect mask, with the results as meta",
-        nick = "mask"
-    )]
-    Mask,
-    /// The frame.
-    #[enum_value(
-        name = "Frame: frames unchanged, with the results and the packed mask as meta",
-        nick = "frame"
-    )]
-    Frame,
-}
-
-impl OutputChoice for TextureOutput {}
-
-impl From<TextureOutput> for Output {
-    fn from(choice: TextureOutput) -> Self {
-        match choice {
-            TextureOutput::Mask => Self::Mask,
-            TextureOutput::Frame => Self::Frame,
-        }
-    }
-}
-
-impl From<Output> for TextureOutput {
-    fn from(output: Output) -> Self {
-        match output {
-            Output::Frame => Self::Frame,
-            Output::Mask | Output::Picture(DrawnPicture::Model | DrawnPicture::Difference) => {
-                Self::Mask
-            }
-        }
-    }
-}
 
 /// Settings of the comparison.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,20 +15,44 @@ const LEAST_VARIANCE: f64 = 1e-3;
 /// Added to the standard deviation of a feature, which may be 0.
 const LEAST_DEVIATION: f64 = 1e-6;
 
+/// Every n-th of the features of good frames, in the order of the frames and of the scan.
+#[derive(Debug, Clone)]
+pub struct Samples {
+    step: usize,
+    /// Cells so far.
+    seen: usize,
+    cells: Vec<Features>,
+}
+
+impl Samples {
+    /// Samples of `count` cells in all.
+    pub fn new(count: usize) -> Self {
+        Self {
+            step: (count / SAMPLES).max(1),
+            seen: 0,
+            cells: Vec::new(),
+        }
+    }
+
+    /// Takes samples of the features of a frame's judged cells.
+    pub fn add(&mut self, cells: &[Features]) {
+        let first = (self.step - self.seen % self.step) % self.step;
+        self.cells
+            .extend(cells.iter().skip(first).step_by(self.step));
+        self.seen += cells.len();
+    }
+}
+
 impl Model {
-    /// Learns from the features of the judged cells of good frames, in the order of the scan.
+    /// Learns from the features of the judged cells of good frames.
     ///
     /// # Errors
     /// A sentence if there is no cell, or if all cells have the same features.
-    pub fn learn(frames: &[&[Features]]) -> Result<Self, String> {
-        let count: usize = frames.iter().map(|frame| frame.len()).sum();
-        let samples: Vec<Features> = (frames.iter().copied().flatten().copied())
-            .step_by((count / SAMPLES).max(1))
-            .collect();
-        if samples.is_empty() {
+    pub fn learn(Samples { cells, .. }: &Samples) -> Result<Self, String> {
+        if cells.is_empty() {
             return Err("the frames have no cell to judge; use larger frames or regions".into());
         }
-        let (mean, weights) = projection(&samples).ok_or(
+        let (mean, weights) = projection(cells).ok_or(
             "all cells of the frames are alike: they show no surface; show good material, in focus",
         )?;
         let mut model = Self {
@@ -36,7 +60,7 @@ impl Model {
             weights,
             prototypes: Vec::new(),
         };
-        let samples: Vec<Projected> = samples.iter().map(|cell| model.project(cell)).collect();
+        let samples: Vec<Projected> = cells.iter().map(|cell| model.project(cell)).collect();
         model.prototypes = prototypes(&samples);
         Ok(model)
     }
@@ -154,10 +178,18 @@ mod tests {
         (0..count).map(cell).collect()
     }
 
+    fn learn(frames: &[&[Features]]) -> Result<Model, String> {
+        let mut samples = Samples::new(frames.iter().map(|frame| frame.len()).sum());
+        for frame in frames {
+            samples.add(frame);
+        }
+        Model::learn(&samples)
+    }
+
     #[test]
     fn projected_features_have_the_same_spread() {
         let cells = cells(20_000);
-        let model = Model::learn(&[&cells]).expect("a model");
+        let model = learn(&[&cells]).expect("a model");
         let mut squares = [0.0; DIMENSIONS];
         for cell in &cells {
             for (sum, z) in squares.iter_mut().zip(model.project(cell)) {
@@ -176,10 +208,12 @@ mod tests {
     fn samples_are_taken_of_all_frames() {
         let cells = cells(4 * SAMPLES);
         let every: Vec<Features> = cells.iter().copied().step_by(4).collect();
-        let halves = cells.split_at(SAMPLES + 1);
-        let model = Model::learn(&[halves.0, halves.1]);
-        assert_eq!(model, Model::learn(&[&every]));
-        assert!(model.is_ok());
+        for at in [1, 2, 3, 4].map(|more| SAMPLES + more) {
+            let (one, other) = cells.split_at(at);
+            let model = learn(&[one, other]);
+            assert_eq!(model, learn(&[&every]), "{at}");
+            assert!(model.is_ok());
+        }
     }
 
     #[test]
@@ -211,12 +245,12 @@ mod tests {
 
     #[test]
     fn frames_that_show_nothing_are_refused() {
-        assert!(Model::learn(&[]).is_err_and(|why| why.contains("no cell")));
+        assert!(learn(&[]).is_err_and(|why| why.contains("no cell")));
         let same = vec![[7; FEATURES]; 500];
-        let why = Model::learn(&[&same]).expect_err("no model");
+        let why = learn(&[&same]).expect_err("no model");
         assert!(why.contains("all cells of the frames are alike"), "{why}");
         let mut nearly = same;
         nearly[3][0] = 8;
-        assert!(Model::learn(&[&nearly]).is_ok());
+        assert!(learn(&[&nearly]).is_ok());
     }
 }

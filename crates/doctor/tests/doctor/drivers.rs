@@ -188,7 +188,7 @@ fn operator_that_hangs_ends_the_tests_of_its_device() {
         "note",
         &[
             "not tried, because the driver hangs",
-            "clreference, cltexture",
+            "clreference, clsurface, cltexture",
         ],
     );
     assert_eq!(told.states()[..2], ["hangs", "not-tried"]);

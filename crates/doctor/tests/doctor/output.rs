@@ -141,7 +141,7 @@ fn plugins_that_are_not_found_are_named_with_their_folder() {
         told.says(
             "self-test",
             "note",
-            &["not tried", "clreference, cltexture"],
+            &["not tried", "clreference, clsurface, cltexture"],
         );
         assert!(told.states().iter().all(|state| *state == "not-tried"));
     }

@@ -12,9 +12,7 @@ use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_oracle::surface as definition;
 
 use super::{KnownAnswer, Mask, Picture, Trial, Wrong, picture::noise, reduced};
-use crate::{
-    Inspection, LearnedSurface, Subject, Surface, SurfaceSettings, depth::effective_depth,
-};
+use crate::{Inspection, Subject, Surface, SurfaceSettings, depth::effective_depth};
 
 /// The test frame is at least this long along each axis: two tiles.
 const LEAST: usize = 64;
@@ -38,10 +36,8 @@ impl Trial {
         let model = Arc::new(model().map_err(ClError::Refused)?);
         let limits = channels.numbers().map(limit).collect();
         let tried = SurfaceSettings {
-            learned: Some(LearnedSurface {
-                model: model.clone(),
-                limits,
-            }),
+            model: Some(model.clone()),
+            limits,
             rois: Vec::new(),
             ignored: None,
             ..settings.clone()

@@ -13,6 +13,9 @@ use clinspect_opencl::{Arg, Meter};
 
 use super::{Surface, memory::size_args};
 
+/// Logarithm of the contrast at which the responses, 1/2 grey level in the mean, equal what is added to each: ilog(16·36).
+const LEAST_CONTRAST: u32 = 256 * 9 + 32;
+
 impl Surface {
     /// Of the frame of the last [`Inspection::mark`](crate::Inspection::mark): by channel the lowest limit at which no pixel is marked, and the mean of
     /// that limit over the tiles; in units of the channel. 0 for channels that are not in use. `None` without a model.
@@ -86,6 +89,16 @@ impl Surface {
         Ok(units)
     }
 
+    /// Whether the frame of the last mark shows so little contrast that all its cells look alike.
+    fn is_blank(&self) -> Result<bool, ClError> {
+        let mut contrasts = vec![0_u32; self.sizes.tiles[0] * self.sizes.tiles[1]];
+        let bytes = bytemuck::cast_slice_mut(&mut contrasts);
+        (self.context).read(&self.pictures.contrast, 0, bytes, "the tiles' contrast")?;
+        let middle = contrasts.len() / 2;
+        let (_, &mut median, _) = contrasts.select_nth_unstable(middle);
+        Ok(median < LEAST_CONTRAST)
+    }
+
     /// What limits see of the frame of the last mark. Half of the largest novelty that there can be is the reach of novelty.
     pub(super) fn see(&self, limits: &[u32; CHANNELS]) -> Result<Vec<Sight>, ClError> {
         let mut units = self.read_units()?;
@@ -98,6 +111,10 @@ impl Surface {
         let channels = self.settings.channels;
         let mut sights = Vec::new();
         if channels.novelty {
+            if self.is_blank()? {
+                // Lines alone would pass a frame without light.
+                return Ok(vec![sight(0, 1.0, 0.0)]);
+            }
             sights.push(sight(0, 1.0, MOST_NOVELTY / 2.0));
         }
         if !units.is_empty() {

@@ -14,15 +14,17 @@ use clinspect_core::{
 pub struct LearnedSurface {
     /// What the surface looks like.
     pub model: Arc<Model>,
-    /// Limits of the channels in use, in order, in units of the channels; empty if they are not learned.
+    /// Limits of the channels in use, in order, in units of the channels.
     pub limits: Vec<f64>,
 }
 
 /// Settings of a comparison of a surface.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SurfaceSettings {
-    /// What was learned; without it nothing is judged.
-    pub learned: Option<LearnedSurface>,
+    /// What good frames have shown; without it novelty judges nothing.
+    pub model: Option<Arc<Model>>,
+    /// Limits of the channels in use, in order, in units of the channels; empty: nothing is judged.
+    pub limits: Vec<f64>,
     /// The channels that judge.
     pub channels: ChannelsInUse,
     /// Regions to judge; empty for whole frames.
@@ -54,12 +56,10 @@ impl SurfaceSettings {
     /// # Errors
     /// [`ClError::Refused`] for limits that do not fit the channels.
     pub(super) fn limits_q8(&self) -> Result<Option<[Option<u32>; CHANNELS]>, ClError> {
-        match &self.learned {
-            Some(learned) if !learned.limits.is_empty() => {
-                let limits = self.channels.limits_q8(&learned.limits);
-                limits.map(Some).map_err(ClError::Refused)
-            }
-            _ => Ok(None),
+        if self.limits.is_empty() {
+            return Ok(None);
         }
+        let limits = self.channels.limits_q8(&self.limits);
+        limits.map(Some).map_err(ClError::Refused)
     }
 }

@@ -134,7 +134,7 @@ fn result(
             id: u32::MAX - defects.len() as u32,
             class: *input.choose(&[Defect::OTHER, named, Defect::PATTERN_MISSING])?,
             flags: input.int_in_range(0..=3)?
-                | input.int_in_range(0..=15_u16)? << Defect::LEVEL_SHIFT,
+                | input.int_in_range(0..=31_u16)? << Defect::LEVEL_SHIFT,
             major_axis: axes[0].max(axes[1]),
             minor_axis: axes[0].min(axes[1]),
             orientation: finite(input)? as f32,

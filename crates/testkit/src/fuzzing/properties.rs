@@ -14,14 +14,14 @@ use crate::{
     oracle::{
         flat_field::{Field, average},
         histogram::histogram,
-        put, texture,
+        put, surface, texture,
     },
     support::{Rig, buffer_of, caps_of, is_compiling, judged, set_unchecked, start, text},
 };
 
 /// The first frame becomes its white reference.
 const FLAT_FIELD: &str = "clflatfield average-frames=1";
-const ELEMENTS: [&str; 7] = [
+const ELEMENTS: [&str; 8] = [
     FLAT_FIELD,
     "clgaussian",
     "clhistogram",
@@ -29,11 +29,18 @@ const ELEMENTS: [&str; 7] = [
     "clpitchthreshold PUBLISHED pitch-x=4 output=frame",
     "clreference train-frames=1",
     TEXTURE,
+    SURFACE,
 ];
 /// Both pitches and the limits are known, so every frame is judged.
 const TEXTURE: &str =
     "cltexture pitch-x=4 pitch-y=4 min-contrast=0 thresholds=<3.0,2.0,1.5,1.25,2.0,1.5>";
 const TEXTURE_THRESHOLDS: [f64; texture::CHANNELS] = [3.0, 2.0, 1.5, 1.25, 2.0, 1.5];
+/// Dark lines need no model.
+const SURFACE: &str = "clsurface channels=dark-lines thresholds=<1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0>";
+/// Novelty, of which nothing is known, and all lines.
+const EVERY_CHANNEL: u32 = 7;
+/// A surface needs more than its border, 8 pixels at each edge.
+const SURFACE_LEAST: usize = 17;
 /// A texture needs more than its border, and two pitches.
 const TEXTURE_ROWS: usize = 12;
 const FORMATS: [Format; 3] = [Format::Gray8, Format::Gray16Le, Format::I420];
@@ -47,9 +54,13 @@ pub fn run(data: &[u8]) {
 fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
     let line = *input.choose(&ELEMENTS)?;
     let factory = line.split(' ').next().expect("a factory");
-    let least = if line == TEXTURE { TEXTURE_ROWS } else { 2 };
+    let [narrowest, least] = match line {
+        TEXTURE => [12, TEXTURE_ROWS],
+        SURFACE => [SURFACE_LEAST; 2],
+        _ => [12, 2],
+    };
     let size = [
-        input.int_in_range(12..=60)?,
+        input.int_in_range(narrowest..=60)?,
         input.int_in_range(least..=24)?,
     ];
     let format = *input.choose(&FORMATS)?;
@@ -199,6 +210,15 @@ fn any_value(
     let kind = pspec.value_type();
     if kind.is_a(glib::Type::ENUM) {
         return any_enum(input, kind);
+    }
+    if kind.is_a(glib::Type::FLAGS) {
+        let class = glib::FlagsClass::with_type(kind).expect("flags");
+        let mut flags = class.builder();
+        let chosen = input.int_in_range(0..=EVERY_CHANNEL)?;
+        for value in class.values().iter().filter(|v| v.value() & chosen != 0) {
+            flags = flags.set(value.value());
+        }
+        return Ok(flags.build().expect("flags"));
     }
     if let Ok(now) = now.get::<gst::Structure>() {
         return Ok(any_structure(input, &now)?.to_value());
@@ -447,6 +467,22 @@ fn assert_defaults(line: &str, frame: &Frame, output: &gst::Buffer, about: &str)
                 ignored: Vec::new(),
             },
         );
+        let count = |of: &[bool]| of.iter().filter(|&&is| is).count() as u64;
+        assert_eq!(results[0].judged_pixels, count(&expected.judged), "{about}");
+        assert_eq!(results[0].defect_pixels, count(&expected.mask), "{about}");
+    } else if line == SURFACE {
+        let results = DefectResult::read(output);
+        assert_eq!(results.len(), 1, "{about}");
+        let mut limits = [None; surface::CHANNELS];
+        limits[1..9].fill(Some(256));
+        let settings = surface::Settings {
+            model: surface::Model::default(),
+            limits,
+            depth: 8 * frame.kind().size() as u32,
+            rois: Vec::new(),
+            ignored: Vec::new(),
+        };
+        let expected = surface::compare(frame.component(0), &settings);
         let count = |of: &[bool]| of.iter().filter(|&&is| is).count() as u64;
         assert_eq!(results[0].judged_pixels, count(&expected.judged), "{about}");
         assert_eq!(results[0].defect_pixels, count(&expected.mask), "{about}");
