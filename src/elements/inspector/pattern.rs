@@ -32,8 +32,8 @@ pub(super) const PATIENCE: u64 = 4;
 
 /// Least correlation at the pitches of a texture, as a share of that at the vectors, with which the pitches count.
 const PITCHES_SUFFICE: f64 = 0.8;
-/// The same while the pitches count already: frames of one cloth must be compared alike, or limits that one kind of comparison
-/// needs make the other one blind.
+/// The same if the pitches counted on a frame with these vectors: frames of one cloth must be compared alike, or limits that one
+/// kind of comparison needs make the other one blind.
 const PITCHES_REMAIN: f64 = 0.7;
 
 /// The pitch along one axis.
@@ -98,8 +98,8 @@ pub struct Estimation {
     frames: u64,
     /// Pitches are weighed against vectors, as a texture needs.
     weighs_pitches: bool,
-    /// The pattern repeats as well after the pitches as along the vectors.
-    pitches_suffice: bool,
+    /// The pattern repeats about as well after the pitches as along these vectors.
+    suffices_for: Option<LatticeEstimate>,
 }
 
 impl Estimation {
@@ -127,7 +127,7 @@ impl Estimation {
         }
         if changed {
             self.frames = 0;
-            self.pitches_suffice = false;
+            self.suffices_for = None;
         }
         changed
     }
@@ -158,7 +158,7 @@ impl Estimation {
     /// Whether frames with this lattice are compared along its vectors: two that are turned against the axes, unless the
     /// pitches suffice, or one where not both pitches are known.
     fn counts(&self, lattice: &LatticeEstimate) -> bool {
-        let comes_first = lattice.b.is_some() && !self.pitches_suffice;
+        let comes_first = lattice.b.is_some() && self.suffices_for.is_none();
         !lattice.is_parallel() && (comes_first || !self.has_pitches())
     }
 
@@ -284,15 +284,16 @@ impl Estimation {
             likeness(a).min(likeness(b))
         };
         let vectors = least(lattice.a, lattice.b.unwrap_or(lattice.a));
-        let share = if self.pitches_suffice {
+        let before = self.suffices_for;
+        let same = before.filter(|before| !before.has_moved_far(&lattice));
+        let share = if same.is_some() {
             PITCHES_REMAIN
         } else {
             PITCHES_SUFFICE
         };
-        let suffice = least([x, 0.0], [0.0, y]) >= share * vectors;
-        if std::mem::replace(&mut self.pitches_suffice, suffice) != suffice
-            && !changes.contains(&Change::Pitch)
-        {
+        let suffices = least([x, 0.0], [0.0, y]) >= share * vectors;
+        self.suffices_for = suffices.then(|| same.unwrap_or(lattice));
+        if suffices != before.is_some() && !changes.contains(&Change::Pitch) {
             changes.push(Change::Pitch);
         }
     }
