@@ -115,6 +115,7 @@ impl Property {
             "Unsigned Integer" | "Unsigned Integer64" => "unsigned integer".into(),
             "Integer" | "Integer64" => "integer".into(),
             other if other.starts_with("Enum") => "choice".into(),
+            other if other.starts_with("Flags") => "choices, with + between them".into(),
             other if other.starts_with("GstValueArray") => "array".into(),
             other if other.contains("GstStructure") => "structure".into(),
             other => other.to_lowercase(),
@@ -139,9 +140,9 @@ impl Property {
     }
 
     fn row(&self) -> String {
-        // The default of an enumeration is printed as number and quoted name.
+        // The default of an enumeration or of flags is printed as number and quoted name.
         let default = match self.default.rsplit_once(", ") {
-            Some((_, name)) if self.kind.starts_with("Enum") => name,
+            Some((_, name)) if ["Enum", "Flags"].iter().any(|k| self.kind.starts_with(k)) => name,
             _ => &self.default,
         };
         // Arrays as a user types them.

@@ -61,8 +61,8 @@ fn fields_that_are_left_out_have_their_defaults() {
     }
     assert_eq!(
         count,
-        3 + 3 * 17,
-        "fields of clhistogram and of three inspectors"
+        3 + 4 * 17,
+        "fields of clhistogram and of four inspectors"
     );
 }
 
@@ -105,7 +105,7 @@ fn values_that_do_not_fit_are_refused_once_and_the_old_value_stays() {
     let nested = gst::Structure::builder("fail").field("defect-count", 1);
     let nested = nested.build().to_send_value();
     let array = gst::Array::new([1, 2]).to_send_value();
-    let frame = noise(Format::Gray8, [24, 10], PLAIN);
+    let frame = noise(Format::Gray8, [24, 20], PLAIN);
     for (name, field, value, words) in [
         (
             "reports",

@@ -255,7 +255,8 @@ fn surfaces_pass() {
         let layout = layout_of(&info).expect("a layout");
         let settings = SurfaceSettings {
             // What is not learned yet does not matter.
-            learned: None,
+            model: None,
+            limits: Vec::new(),
             channels: ChannelsInUse {
                 novelty: i % 3 < 2,
                 dark_lines: i % 3 > 0,
