@@ -139,7 +139,10 @@ impl InspectorImpl for ClSurface {
 
     fn set_limits(&self, limits: &[(Limit, f64)]) {
         let thresholds: Vec<f64> = limits.iter().map(|&(_, value)| value).collect();
-        lock(&self.settings).thresholds = thresholds.into();
+        let mut settings = lock(&self.settings);
+        settings.learned.clone_from(&thresholds);
+        settings.thresholds = thresholds.into();
+        drop(settings);
         self.obj().notify("thresholds");
     }
 }
@@ -216,6 +219,7 @@ impl Comparing for State {
     fn counted_under(plan: &Plan) -> Plan {
         let mut counted = plan.clone();
         counted.properties.thresholds = Default::default();
+        counted.properties.learned = Vec::new();
         counted.model = None;
         counted
     }
@@ -273,9 +277,15 @@ impl Together<Plan, Operator> for State {
 
     fn read(&mut self, path: &Path, plan: &Plan) -> Result<Option<Vec<f64>>, String> {
         let learned = read_surface(path, plan.properties.in_use())?;
+        // Thresholds that somebody has set go with the model of the file.
+        let by_hand = plan.properties.thresholds_by_hand();
         Ok(learned.map(|LearnedSurface { model, limits }| {
             self.model = Some(model);
-            limits
+            if by_hand.is_empty() {
+                limits
+            } else {
+                by_hand.to_vec()
+            }
         }))
     }
 

@@ -45,6 +45,8 @@ pub struct Settings {
     pub channels: Channels,
     /// Thresholds of the channels in use, in units of the channels; empty: not learned.
     pub thresholds: CheckedValue<Vec<f64>>,
+    /// Thresholds that the element has set itself.
+    pub learned: Vec<f64>,
     pub rois: CheckedValue<Vec<[u32; 4]>>,
     pub bit_depth: u32,
 }
@@ -64,6 +66,7 @@ impl Default for Settings {
         Self {
             channels: Channels::NOVELTY,
             thresholds: CheckedValue::default(),
+            learned: Vec::new(),
             rois: CheckedValue::default(),
             bit_depth: 0,
         }
@@ -77,6 +80,16 @@ impl Settings {
             novelty: self.channels.contains(Channels::NOVELTY),
             dark_lines: self.channels.contains(Channels::DARK_LINES),
             bright_lines: self.channels.contains(Channels::BRIGHT_LINES),
+        }
+    }
+
+    /// The thresholds that somebody has set; empty for none.
+    pub fn thresholds_by_hand(&self) -> &[f64] {
+        let thresholds = self.thresholds.usable();
+        if *thresholds == self.learned {
+            &[]
+        } else {
+            thresholds
         }
     }
 

@@ -256,7 +256,11 @@ fn learned(
     let name = config.analyzer.factory();
     let message = chain.message(&format!("{name}-learned"), LIMIT)?;
     chain.message(&format!("{name}-limits-saved"), LIMIT)?;
-    let saved = LimitsFile::read(&scratch.join(LIMITS))?;
+    let saved = match config.analyzer {
+        // What a frame demands is not in its file, which has the model.
+        Analyzer::Surface => LimitsFile::named_by(&message),
+        _ => LimitsFile::read(&scratch.join(LIMITS))?,
+    };
     let keep = |from: &str, what| {
         let file = files.join(model_file(&config.name, what));
         let moved = fs::rename(scratch.join(from), &file);
@@ -314,6 +318,15 @@ struct LimitsFile {
 }
 
 impl LimitsFile {
+    /// The names of the limits for which a message tells the frame.
+    fn named_by(message: &gst::StructureRef) -> Self {
+        let names = message.fields().filter_map(|field| field.strip_suffix("-frame"));
+        Self {
+            names: names.map(str::to_owned).collect(),
+            demands: Vec::new(),
+        }
+    }
+
     fn read(path: &Path) -> Result<Self, String> {
         let file = ModelFile::open(path).map_err(|error| error.to_string())?;
         let words = |name| file.array::<1>(name).map_err(|error| error.to_string());
