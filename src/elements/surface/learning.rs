@@ -69,10 +69,12 @@ struct Thread {
     /// The numbers of its frames.
     numbers: Vec<u64>,
     is_cancelled: Arc<AtomicBool>,
-    handle: Option<JoinHandle<(Vec<Kept>, Result<Learned, ClError>)>>,
+    handle: Option<JoinHandle<Ended>>,
 }
 
 type Learned = (Model, Lesson);
+/// The frames of a thread, and what it has learned.
+type Ended = (Vec<Kept>, Result<Learned, ClError>);
 
 /// The layout of what is kept of a frame.
 fn kept_layout(target: &Target) -> FrameLayout {
@@ -268,7 +270,7 @@ impl Thread {
     }
 
     /// Waits for the thread, and takes its frames and what it has learned.
-    fn join(mut self) -> Result<(Vec<Kept>, Result<Learned, ClError>), ClError> {
+    fn join(mut self) -> Result<Ended, ClError> {
         let joined = self.handle.take().map(JoinHandle::join);
         let ended = joined.and_then(Result::ok);
         ended.ok_or_else(|| ClError::Refused("the thread that learns has ended".into()))
