@@ -544,7 +544,7 @@ fn a_larger_margin_lies_above_the_mean_of_the_tiles_by_as_much() {
 #[test]
 fn thresholds_of_lines_need_no_model_and_find_a_crack() {
     let Some(device) = start() else { return };
-    let list = vec!["3.0"; 8].join(",");
+    let list = ["3.0"; 8].join(",");
     let text = format!("clsurface channels=dark-lines thresholds=<{list}>");
     let mut rig = Rig::new(&text, &caps_of(&leather(0, false)));
     let mut cracked = leather(1, false);
@@ -572,7 +572,7 @@ fn thresholds_of_lines_need_no_model_and_find_a_crack() {
 fn the_channel_with_the_highest_number_is_named() {
     let Some(device) = start() else { return };
     // Bright lines from the upper left to the lower right, one to the right for three down, are those of direction 7.
-    let mut list = vec!["60000.0"; 8];
+    let mut list = ["60000.0"; 8];
     list[7] = "2.0";
     let text = format!(
         "clsurface channels=bright-lines thresholds=<{}>",

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The operators: an element with settings that need all of its kernels.
-pub const OPERATORS: [&str; 8] = [
+pub const OPERATORS: [&str; 9] = [
     "clflatfield",
     "clgaussian",
     "clhistogram",
