@@ -184,7 +184,7 @@ impl Choices<'_> {
             }
         }
         if self.is_large() {
-            let lines = vec!["3.0"; 16].join(",");
+            let lines = ["3.0"; 16].join(",");
             let learned =
                 format!("learn=\"learn,location=(string)SURFACE-{width}x{height}-{bits}\"");
             for settings in [
