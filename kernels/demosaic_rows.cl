@@ -9,7 +9,6 @@ typedef ushort lane_t;
 #else
 typedef uint16 lanes_t;
 typedef uint lane_t;
-typedef struct __attribute__((packed)) { uint16 v; } packed_uint16;
 #define LOAD_PAIRS(p) (((__global const packed_uint16 *)(p))->v)
 #endif
 #define TIMES(n) ((lane_t)(n))

@@ -27,7 +27,6 @@ typedef ushort16 wide_t;
 #else
 typedef ushort16 raw_t;
 typedef uint16 wide_t;
-typedef struct __attribute__((packed)) { uint16 v; } packed_uint16;
 #define LOAD_RAW(p) LOAD_USHORT16(p)
 #define STORE_RAW(p, v) STORE_USHORT16(p, v)
 #define LOAD_DARK(p) (((__global const packed_uint16 *)(p))->v)

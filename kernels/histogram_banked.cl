@@ -39,7 +39,6 @@
 #if ALIGNED_BASE
 #define LOAD_UINT4(p) (*(__global const uint4 *)(p))
 #else
-typedef struct __attribute__((packed)) { uint4 v; } packed_uint4;
 #define LOAD_UINT4(p) (((__global const packed_uint4 *)(p))->v)
 #endif
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from plan import (
     CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, ONE_THREAD,
     ONE_THREAD_NOTE, PACE, PITCH, PLAIN_CHAIN, PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH,
-    TEXTURE, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts, ours, size_name,
+    SURFACE, TEXTURE, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts, ours, size_name,
 )
 from published import published_sections
 
@@ -139,6 +139,19 @@ def operator_sections(gpu):
                 Contestant("sequential", "reference", most=3_000_000),
             ],
             (("ours", "read limit") if gpu else ("ours", "cv2, 2 threads")),
+        )
+    )
+    sections.append(
+        Section(
+            "Surface comparison",
+            "The model is that of the frame, and the threshold 40, so that hardly anything is marked.",
+            by_kind("surface", [(GREY_HD, ["panel", "random"]), (GREY_12M, ["panel", "random"])], SURFACE),
+            [
+                ours(),
+                Contestant("with dark lines", "ours", {"variant": "lines"}, None),
+                *([Contestant("read limit", "limit:read", tolerance=None)] if gpu else []),
+            ],
+            (("with dark lines", "ours"),),
         )
     )
     return sections

@@ -267,6 +267,12 @@ impl Running {
                     continue;
                 }
                 gst::MessageView::Error(error) => ("error", error.error(), error.debug()),
+                // A mask without a mark is a frame without contrast.
+                gst::MessageView::Warning(warning)
+                    if warning.error().message().starts_with("no limit sees a defect") =>
+                {
+                    continue;
+                }
                 gst::MessageView::Warning(warning) => ("warning", warning.error(), warning.debug()),
                 _ => continue,
             };

@@ -370,7 +370,7 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         // A class without a name, unknown flags, axes that no ellipse has, too many sides.
         ("defects-data", record(44, [3, 0, 0, 0])),
         ("defects-data", record(44, [2, 0, 4, 0])),
-        ("defects-data", record(44, [2, 0, 0, 0x10])),
+        ("defects-data", record(44, [2, 0, 0, 0x80])),
         ("defects-data", record(48, f32::INFINITY.to_le_bytes())),
         ("defects-data", record(48, 0_f32.to_le_bytes())),
         ("defects-data", record(52, f32::NAN.to_le_bytes())),

@@ -91,7 +91,7 @@ pub const ALL: &[Scenario] = &[
         ..on_cpu(
             "clreference",
             "edit marked~+=~popcount(bits); marked~+=~popcount(bits)+(word==3);",
-            &["the union of masks", "the count of marked pixels"],
+            &["the union of masks", "the number of marked pixels"],
         )
     },
     on_cpu(

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use clinspect_core::{
     layout::FrameLayout,
     reference::Model,
-    surface::{ChannelsInUse, Model as SurfaceModel},
+    surface::{ChannelsInUse, Model as SurfaceModel, Samples},
 };
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_operators::{
-    Align, Inspection, LearnedSurface, MaskTarget, NormalizeBy, Polarity, Reference,
-    ReferenceSettings, Subject, Surface, SurfaceSettings,
+    Align, Inspection, MaskTarget, NormalizeBy, Polarity, Reference, ReferenceSettings, Subject,
+    Surface, SurfaceSettings,
 };
 
 use crate::{
@@ -71,7 +71,8 @@ pub fn surface(
         bright_lines: false,
     };
     let mut wanted = SurfaceSettings {
-        learned: None,
+        model: None,
+        limits: channels.numbers().map(|_| settings.threshold).collect(),
         channels,
         rois: Vec::new(),
         ignored: None,
@@ -84,9 +85,8 @@ pub fn surface(
     let subject = Subject::whole(frame, layout.height, &meter);
     teacher.mark(subject, MaskTarget::Grey(&mask))?;
     let features = teacher.features()?;
-    wanted.learned = Some(LearnedSurface {
-        model: Arc::new(SurfaceModel::learn(&[&features])?),
-        limits: channels.numbers().map(|_| settings.threshold).collect(),
-    });
+    let mut samples = Samples::new(features.len());
+    samples.add(&features);
+    wanted.model = Some(Arc::new(SurfaceModel::learn(&samples)?));
     refused(settings, Surface::new(context, layout, &wanted))
 }

@@ -5,7 +5,7 @@ use clinspect_testkit::tools::has_device;
 use crate::stand::Stand;
 
 /// Number of operators.
-const OPERATORS: usize = 8;
+const OPERATORS: usize = 9;
 
 #[test]
 fn every_operator_passes_on_every_device() {
