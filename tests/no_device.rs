@@ -31,7 +31,7 @@ const ELEMENTS: [&str; 8] = [
     "clsurface",
     "cltexture",
 ];
-const SOURCE: &str = "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=64,height=16";
+const SOURCE: &str = "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=64,height=32";
 
 /// Inspects and runs the plugin under an environment that hides the device, then without it.
 #[track_caller]

@@ -269,7 +269,10 @@ impl Running {
                 gst::MessageView::Error(error) => ("error", error.error(), error.debug()),
                 // A mask without a mark is a frame without contrast.
                 gst::MessageView::Warning(warning)
-                    if warning.error().message().starts_with("no limit sees a defect") =>
+                    if warning
+                        .error()
+                        .message()
+                        .starts_with("no limit sees a defect") =>
                 {
                     continue;
                 }

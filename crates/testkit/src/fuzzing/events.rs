@@ -300,7 +300,7 @@ fn assert_can_be(result: &DefectResult) {
         assert!(defect.centroid_x.is_finite() && defect.peak_difference.is_finite());
         assert!(defect.major_axis >= defect.minor_axis && defect.minor_axis >= 0.0);
         assert!(defect.major_axis.is_finite() && defect.orientation.is_finite());
-        assert!(defect.flags & 0xff <= 3 && defect.flags >> 8 <= 15);
+        assert!(defect.flags & 0xff <= 3 && defect.flags >> 8 <= 31);
         assert!(defect.id == 0 || ids.insert(defect.id));
         let names = result.class_names.len();
         assert!(usize::from(defect.class) <= names || defect.class == Defect::PATTERN_MISSING);
