@@ -1,7 +1,7 @@
 /* Appended to tiles.cl. The comparison of a surface with good frames: levels, features of cells, and novelty.
  * docs/semantics.md, "Surfaces", defines it; crates/oracle/src/surface.rs mirrors it. Lines and marks: surface_marks.cl.
  *
- * BY_ROWS   1 on a CPU: a work-item makes a row of elements, with vectors of neighbours; local size 1. 0 elsewhere: a
+ * BY_ROWS   1 on a CPU, and with small work-groups: a work-item makes a row of elements, with vectors of neighbours; local size 1. 0 elsewhere: a
  *           work-item makes one element, and those beyond the last one do nothing
  *
  * surface_smooth      samples -> f_0, per pixel

@@ -8,6 +8,7 @@ use clinspect_core::{
 };
 use clinspect_opencl::{Arg, ClContext, Mem};
 
+use super::steps::by_rows;
 use crate::{to_i32, upload};
 
 /// Number of levels.
@@ -148,7 +149,7 @@ impl DeviceModel {
         let weights: Vec<i32> = (model.weights().iter())
             .flat_map(|weights| weights.iter().chain(&zeros).copied())
             .collect();
-        let prototypes: Vec<f32> = if context.caps().is_cpu {
+        let prototypes: Vec<f32> = if by_rows(context) {
             let blocks = model.prototypes().chunks(TOGETHER);
             let values = |block: &[Projected], j: usize| {
                 block.iter().map(move |p| p[j] as f32).collect::<Vec<_>>()

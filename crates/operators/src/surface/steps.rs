@@ -23,9 +23,8 @@ pub(super) struct Step {
 impl Step {
     fn new(context: &ClContext, program: &Program, name: &'static str) -> Result<Self, ClError> {
         let kernel = program.kernel(name)?;
-        let by_rows = context.caps().is_cpu;
         Ok(Self {
-            group: (!by_rows)
+            group: (!by_rows(context))
                 .then(|| plain_group(context, &kernel))
                 .transpose()?,
             kernel,
@@ -51,9 +50,15 @@ impl Step {
     }
 }
 
+/// Whether a work-item makes a row: on a CPU, and on a device that cannot run the work-groups of the other kernels.
+pub(super) fn by_rows(context: &ClContext) -> bool {
+    let caps = context.caps();
+    caps.is_cpu || caps.max_work_group < GROUP[0] * GROUP[1]
+}
+
 /// Compiler options of the kernels.
 pub(super) fn options(context: &ClContext) -> String {
-    format!(" -DBY_ROWS={}", i32::from(context.caps().is_cpu))
+    format!(" -DBY_ROWS={}", i32::from(by_rows(context)))
 }
 
 /// Makes the struct of the kernels; a field has a kernel's name without `surface_`.
@@ -76,7 +81,7 @@ macro_rules! steps {
                 Ok(Self {
                     $($name: Step::new(context, program, concat!("surface_", stringify!($name)))?,)*
                     sides: Sides::new(context, program)?,
-                    by_rows: context.caps().is_cpu,
+                    by_rows: by_rows(context),
                 })
             }
         }
@@ -103,7 +108,7 @@ const GROUP: [usize; 2] = [64, 4];
 
 impl Sides {
     fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
-        if context.caps().is_cpu {
+        if by_rows(context) {
             let step = Step::new(context, program, "surface_side")?;
             return Ok(Self::ByDirection(step));
         }
