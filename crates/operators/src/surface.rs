@@ -233,17 +233,17 @@ impl Surface {
     ) -> Result<(), ClError> {
         let [width, height] = size_args(self.sizes.frame)?;
         let [columns, rows] = size_args(self.sizes.cells)?;
-        let uses_novelty = self.uses_novelty();
-        // Without limits no line marks a pixel.
-        let has_limits = self.marking().is_some();
+        // What is not judged is not marked: neither lines without limits, nor those beside a novelty without a model.
+        let is_judging = self.is_judging();
+        let uses_novelty = is_judging && self.uses_novelty();
         let judged = self.judged.args(&self.limit_memory)?;
         let (steps, pictures, sizes) = (&mut self.steps, &self.pictures, &self.sizes);
         let strongest = Arg::Mem(&pictures.strongest);
         let limits = Arg::Mem(&self.limit_memory);
-        if has_limits {
+        if is_judging {
             steps.compare_lines(limits, sizes, pictures, submission)?;
         }
-        let uses_lines = has_limits && pictures.lines.is_some();
+        let uses_lines = is_judging && pictures.lines.is_some();
         let mut args = vec![width, height, columns, rows];
         args.push(Arg::Mem(&pictures.novelty));
         args.extend([uses_novelty, uses_lines].map(|uses| Arg::I32(uses.into())));
