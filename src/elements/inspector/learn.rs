@@ -652,7 +652,8 @@ impl NewLimits {
         let are_apart = (self.limits.iter()).any(|(limit, _)| limit.component.is_some());
         let arrays: &[&str] = match self.limits.len() {
             _ if are_apart => &["component-limits"],
-            1 => &[],
+            // A threshold of its own has its property's name.
+            1 => &["thresholds"],
             _ => &["scale-factors", "thresholds"],
         };
         for &name in arrays {
