@@ -657,8 +657,10 @@ __kernel void surface_novelty(int columns, int rows, int tile_columns, int tile_
         for (int n = 0; n < PROTOTYPES; n++) {
             const float4 a = near_prototypes[3 * n], b = near_prototypes[3 * n + 1], c = near_prototypes[3 * n + 2];
 #pragma unroll
-            for (int i = 0; i < NOVELTY_ROWS; i++)
-                nearest[i] = fmax(nearest[i], product_of(values[i], a, b, c) - near_norms[n]);
+            for (int i = 0; i < NOVELTY_ROWS; i++) {
+                const float nearness = product_of(values[i], a, b, c) - near_norms[n];
+                nearest[i] = nearness > nearest[i] ? nearness : nearest[i];
+            }
         }
 #pragma unroll
         for (int i = 0; i < NOVELTY_ROWS; i++)
