@@ -386,7 +386,9 @@ fn grain(size: [usize; 2], random: &mut impl FnMut() -> f32) -> Picture {
     for _ in 0..2 {
         let at = |x: usize, y: usize| samples[y % height * width + x % width];
         let mean = |x, y| (0..25).map(|n| at(x + n % 5, y + n / 5)).sum::<f32>() / 25.0;
-        samples = (0..width * height).map(|n| mean(n % width, n / width)).collect();
+        samples = (0..width * height)
+            .map(|n| mean(n % width, n / width))
+            .collect();
     }
     let with_noise = samples.iter().map(|sample| sample - 630.0 + 8.0 * random());
     Picture {

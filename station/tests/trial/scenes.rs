@@ -89,7 +89,9 @@ pub fn surfaces(count: usize, bad: &[usize]) -> Vec<Frame> {
             let grain = (sum / 9 - 128) / if blot { 4 } else { 1 };
             u8::try_from((128 + grain).clamp(0, 255)).unwrap()
         };
-        let bytes: Vec<u8> = (0..width * height).map(|n| level(n % width, n / width)).collect();
+        let bytes: Vec<u8> = (0..width * height)
+            .map(|n| level(n % width, n / width))
+            .collect();
         frame(VideoFormat::Gray8, SIZE, &bytes)
     });
     frames.collect()

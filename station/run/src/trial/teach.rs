@@ -320,7 +320,9 @@ struct LimitsFile {
 impl LimitsFile {
     /// The names of the limits for which a message tells the frame.
     fn named_by(message: &gst::StructureRef) -> Self {
-        let names = message.fields().filter_map(|field| field.strip_suffix("-frame"));
+        let names = message
+            .fields()
+            .filter_map(|field| field.strip_suffix("-frame"));
         Self {
             names: names.map(str::to_owned).collect(),
             demands: Vec::new(),
