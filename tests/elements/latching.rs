@@ -51,7 +51,32 @@ const HISTOGRAM: [(&str, &str); 13] = [
     ("alarm-drift-reference", "<100.5>"),
     ("alarm-hysteresis", "0.5"),
 ];
-const PITCH_THRESHOLD: [(&str, &str); 40] = [
+/// Values of properties that every inspector has.
+const OF_EVERY_INSPECTOR: [(&str, &str); 21] = [
+    ("learn", "learn,frames=2"),
+    ("learn", "learn,location=(string)\"\""),
+    ("learn", "learn,margin=1"),
+    ("min-area", "4"),
+    ("merge-distance", "2"),
+    ("limits", "limits,max-defects=3"),
+    ("fail", "fail,defect-pixels=0"),
+    ("fail", "fail,defect-count=-1"),
+    ("fail", "fail,corrupted=false"),
+    ("fail", "fail,defect-area=0"),
+    ("reports", "reports,messages=false"),
+    ("reports", "reports,interval=0"),
+    ("reports", "reports,message-defects=true"),
+    ("reports", "reports,events=true"),
+    ("limits", "limits,max-defect-rows=7"),
+    ("limits", "limits,max-runs=5"),
+    ("classes", "small: area < 4"),
+    ("fail", "fail,classes=other"),
+    ("mm-per-pixel", "<0.05,0.04>"),
+    ("ignore", "ignore,mask=(string)\"\""),
+    ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
+];
+
+const PITCH_THRESHOLD: [(&str, &str); 19] = [
     ("components", "luma"),
     ("component-limits", "<5.0,6.0,7.0>"),
     ("pitch-x", "9.5"),
@@ -70,36 +95,12 @@ const PITCH_THRESHOLD: [(&str, &str); 40] = [
     ("rois", "<<9,1,60,50>>"),
     ("bit-depth", "8"),
     ("difference-gain", "3"),
-    ("learn", "learn,frames=2"),
-    ("learn", "learn,location=(string)\"\""),
-    ("learn", "learn,margin=1"),
-    ("min-area", "4"),
-    ("merge-distance", "2"),
-    ("limits", "limits,max-defects=3"),
-    ("fail", "fail,defect-pixels=0"),
-    ("fail", "fail,defect-count=-1"),
-    ("fail", "fail,corrupted=false"),
-    ("fail", "fail,defect-area=0"),
     ("output", "frame"),
-    ("reports", "reports,messages=false"),
-    ("reports", "reports,interval=0"),
-    ("reports", "reports,message-defects=true"),
-    ("reports", "reports,events=true"),
-    ("limits", "limits,max-defect-rows=7"),
-    ("limits", "limits,max-runs=5"),
-    ("classes", "small: area < 4"),
-    ("fail", "fail,classes=other"),
-    ("mm-per-pixel", "<0.05,0.04>"),
-    ("ignore", "ignore,mask=(string)\"\""),
-    ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
 ];
 
-const REFERENCE: [(&str, &str); 39] = [
+const REFERENCE: [(&str, &str); 18] = [
     ("components", "luma"),
     ("component-limits", "<5.0,20.0,6.0,21.0,7.0,22.0>"),
-    ("learn", "learn,frames=2"),
-    ("learn", "learn,location=(string)\"\""),
-    ("learn", "learn,margin=1"),
     ("threshold", "90"),
     ("deviation-factor", "0"),
     ("edge-tolerance", "0"),
@@ -114,57 +115,18 @@ const REFERENCE: [(&str, &str); 39] = [
     ("location", ""),
     ("rois", "<<9,1,60,50>>"),
     ("bit-depth", "8"),
-    ("min-area", "4"),
-    ("merge-distance", "2"),
-    ("limits", "limits,max-defects=3"),
-    ("fail", "fail,defect-pixels=0"),
-    ("fail", "fail,defect-count=-1"),
-    ("fail", "fail,corrupted=false"),
-    ("fail", "fail,defect-area=0"),
     ("output", "mask"),
-    ("reports", "reports,messages=false"),
-    ("reports", "reports,interval=0"),
-    ("reports", "reports,message-defects=true"),
-    ("reports", "reports,events=true"),
-    ("limits", "limits,max-defect-rows=7"),
-    ("limits", "limits,max-runs=5"),
-    ("classes", "small: area < 4"),
-    ("fail", "fail,classes=other"),
-    ("mm-per-pixel", "<0.05,0.04>"),
-    ("ignore", "ignore,mask=(string)\"\""),
-    ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
     ("memory-object", "buffer"),
 ];
 
-const SURFACE: [(&str, &str); 26] = [
+const SURFACE: [(&str, &str); 5] = [
     ("channels", "bright-lines"),
     ("thresholds", "<1.0,1.1,1.2,1.3,1.4,1.5,1.6,1.7>"),
     ("rois", "<<9,1,60,50>>"),
     ("bit-depth", "8"),
-    ("learn", "learn,frames=2"),
-    ("learn", "learn,location=(string)\"\""),
-    ("learn", "learn,margin=1"),
-    ("min-area", "4"),
-    ("merge-distance", "2"),
-    ("limits", "limits,max-defects=3"),
-    ("fail", "fail,defect-pixels=0"),
-    ("fail", "fail,defect-count=-1"),
-    ("fail", "fail,corrupted=false"),
-    ("fail", "fail,defect-area=0"),
     ("output", "mask"),
-    ("reports", "reports,messages=false"),
-    ("reports", "reports,interval=0"),
-    ("reports", "reports,message-defects=true"),
-    ("reports", "reports,events=true"),
-    ("limits", "limits,max-defect-rows=7"),
-    ("limits", "limits,max-runs=5"),
-    ("classes", "small: area < 4"),
-    ("fail", "fail,classes=other"),
-    ("mm-per-pixel", "<0.05,0.04>"),
-    ("ignore", "ignore,mask=(string)\"\""),
-    ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
 ];
-const TEXTURE: [(&str, &str); 32] = [
+const TEXTURE: [(&str, &str); 11] = [
     ("components", "luma"),
     ("component-limits", "<5.0,6.0,7.0>"),
     ("pitch-x", "7.5"),
@@ -175,28 +137,7 @@ const TEXTURE: [(&str, &str); 32] = [
     ("min-contrast", "100"),
     ("rois", "<<9,1,60,50>>"),
     ("bit-depth", "8"),
-    ("learn", "learn,frames=2"),
-    ("learn", "learn,location=(string)\"\""),
-    ("learn", "learn,margin=1"),
-    ("min-area", "4"),
-    ("merge-distance", "2"),
-    ("limits", "limits,max-defects=3"),
-    ("fail", "fail,defect-pixels=0"),
-    ("fail", "fail,defect-count=-1"),
-    ("fail", "fail,corrupted=false"),
-    ("fail", "fail,defect-area=0"),
     ("output", "mask"),
-    ("reports", "reports,messages=false"),
-    ("reports", "reports,interval=0"),
-    ("reports", "reports,message-defects=true"),
-    ("reports", "reports,events=true"),
-    ("limits", "limits,max-defect-rows=7"),
-    ("limits", "limits,max-runs=5"),
-    ("classes", "small: area < 4"),
-    ("fail", "fail,classes=other"),
-    ("mm-per-pixel", "<0.05,0.04>"),
-    ("ignore", "ignore,mask=(string)\"\""),
-    ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
 ];
 
 /// Verdict, marked and judged pixels, listed defects, mask in the meta.
@@ -335,13 +276,17 @@ fn values_of<'a>(element: &gst::Element, name: &str, values: &[(&str, &'a str)])
 fn assert_latched(line: &str, own: &[(&str, &str)]) {
     let Some(device) = start() else { return };
     let is_own = |name: &str| own.iter().any(|(known, _)| *known == name);
+    let factory = line.split(' ').next().unwrap();
+    let element = gst::ElementFactory::make(factory).build().unwrap();
+    let of_inspector = OF_EVERY_INSPECTOR
+        .iter()
+        .filter(|_| element.has_property("learn"));
     let values: Vec<(&str, &str)> = own
         .iter()
+        .chain(of_inspector)
         .chain((OF_EVERY_DEVICE_ELEMENT.iter()).filter(|(name, _)| !is_own(name)))
         .copied()
         .collect();
-    let factory = line.split(' ').next().unwrap();
-    let element = gst::ElementFactory::make(factory).build().unwrap();
     let properties = element.list_properties();
     let writable = properties.iter().filter(|pspec| {
         pspec.owner_type().name().starts_with("GstCl")
