@@ -257,6 +257,10 @@ impl Command for Arc<Event> {
 impl Transfers for ClBuffer {
     type Command = Arc<Event>;
 
+    fn together<R: Send>(&self, calls: impl FnOnce() -> R + Send) -> R {
+        self.context.together(calls)
+    }
+
     fn map(
         &self,
         turn: &Turn,
@@ -391,17 +395,24 @@ impl Writes<'_> {
         len: usize,
     ) -> Result<(), ClError> {
         let (context, queue) = (self.buffer.context(), &self.queue);
-        let ordered = context.order().lock();
-        let turn = &ordered.turn;
         let before = self.last.iter().chain(&self.before);
         let part = (self.buffer.mem(), offset, len);
-        // SAFETY: promised by the caller.
-        let event = unsafe { context.enqueue_write(turn, queue, part, bytes, before, SUBJECT) }?;
+        let from = Address(bytes.cast_mut());
+        let event = context.together(|| {
+            let from = from;
+            let ordered = context.order().lock();
+            let turn = &ordered.turn;
+            // SAFETY: promised by the caller.
+            let event =
+                unsafe { context.enqueue_write(turn, queue, part, from.0, before, SUBJECT) }?;
+            context.flush(turn, queue)?;
+            Ok(event)
+        })?;
         self.before.clear();
         self.bytes += len;
         self.first.get_or_insert_with(|| event.clone());
         self.last = Some(event);
-        context.flush(turn, queue)
+        Ok(())
     }
 
     /// The queue of the writes.

@@ -24,6 +24,7 @@ use opencl3::{
 
 use super::{
     cache::Cache,
+    caller::Caller,
     device::{DeviceInfo, choose, enumerate, lock_driver, not_found, not_opened},
     handle::{CAT, Context, Kernel, Queue, call_error},
     meter::Meter,
@@ -31,7 +32,7 @@ use super::{
     pins::Pins,
     pocl,
     program::{
-        Compiling, Program, ProgramSource, check_compiler_allowed, is_beside_frames,
+        Compiling, Program, ProgramSource, check_compiler_allowed, has_own_rules, is_beside_frames,
         notify_compiler,
     },
     queue::{Event, InOrderQueue, Pinned, Status, Unneeded},
@@ -65,6 +66,8 @@ pub struct DeviceContext {
     queue: Arc<InOrderQueue>,
     unneeded: Unneeded,
     order: Arc<Order>,
+    /// On a device with memory of its own.
+    caller: Option<Caller>,
     programs: Lock<Programs>,
     context: Context,
     device: DeviceInfo,
@@ -103,6 +106,7 @@ impl DeviceContext {
             queue: new_queue(&context, device, (&order, &unneeded), shares)?,
             unneeded,
             order,
+            caller: (!shares).then(Caller::start).flatten(),
             programs: Lock::new(Rank::Programs, Programs::default()),
             context,
             device: device.clone(),
@@ -118,6 +122,20 @@ impl DeviceContext {
     /// The owner of the order of all commands on the device.
     pub(super) fn order(&self) -> &Order {
         &self.order
+    }
+
+    /// Makes calls that belong together and wait for nothing: in the device's thread while several threads want to make some
+    /// ([`Caller`]), else here.
+    pub fn together<R: Send>(&self, calls: impl FnOnce() -> R + Send) -> R {
+        match &self.caller {
+            Some(caller)
+                if (caller.is_awake() || self.order.is_crowded())
+                    && !(Caller::is_current() || Rank::is_any_held() || has_own_rules()) =>
+            {
+                caller.run(calls)
+            }
+            _ => calls(),
+        }
     }
 
     /// See the field `queue`.
@@ -181,9 +199,12 @@ impl DeviceContext {
     /// # Errors
     /// The command has failed, or waiting for it has.
     pub(super) fn wait(&self, event: &Event, subject: &str) -> Result<(), ClError> {
-        event
-            .wait()
-            .map_err(|(call, code)| self.failed(call, code, subject))?;
+        let caller = self.caller.as_ref().filter(|caller| caller.is_awake());
+        let waited = match caller {
+            Some(caller) => event.wait_by(caller),
+            None => event.wait(),
+        };
+        waited.map_err(|(call, code)| self.failed(call, code, subject))?;
         self.count_progress();
         Ok(())
     }

@@ -6,6 +6,7 @@
 mod allocator;
 mod buffer;
 mod cache;
+mod caller;
 mod context;
 mod device;
 pub mod frame;
@@ -35,4 +36,4 @@ pub use program::{
     Compiling, Program, ProgramSource, beside_frames, observe_compiler, without_compiler,
 };
 pub use start::fail as fail_start;
-pub use submission::{Arg, Completion, HostBytes, HostMemory, Memory, Rows, Submission};
+pub use submission::{Arg, Completion, HostBytes, HostMemory, Memory, Reading, Rows, Submission};

@@ -495,9 +495,6 @@ impl Submission<'_> {
         out: &mut [u8],
         subject: &str,
     ) -> Result<(), ClError> {
-        if !memory.is_shared() {
-            return self.read(&memory.mem, offset, out, subject);
-        }
         let len = out.len();
         let bytes = self.shared_result(memory, len, subject)?;
         let part = offset

@@ -63,6 +63,11 @@ impl Order {
         self.turns.lock()
     }
 
+    /// Whether threads wait for the right to enqueue.
+    pub fn is_crowded(&self) -> bool {
+        self.turns.is_crowded()
+    }
+
     /// The right to enqueue a kernel or a read without the lock, on a device with one queue: whatever the queue has first comes
     /// first, so it matters little when a buffer learns of it. A call that stalls then holds up no other thread.
     pub fn free_turn(&self) -> Option<Turn> {
@@ -195,7 +200,7 @@ unsafe impl Send for Address {}
 unsafe impl Sync for Address {}
 
 /// A command in a queue of the device.
-pub(crate) trait Command: Clone {
+pub(crate) trait Command: Clone + Send + Sync {
     /// Whether both are in one queue, so that one ends before the other.
     fn shares_queue(&self, other: &Self) -> bool;
 
@@ -207,8 +212,13 @@ pub(crate) trait Command: Clone {
 }
 
 /// Moves a buffer's bytes between host and device. No call but the waits may wait.
-pub(crate) trait Transfers {
+pub(crate) trait Transfers: Sync {
     type Command: Command;
+
+    /// Makes calls that belong together, and waits for none of them.
+    fn together<R: Send>(&self, calls: impl FnOnce() -> R + Send) -> R {
+        calls()
+    }
 
     /// Where host and device share memory: enqueues a map after `writer` and, if the host writes, after `readers`.
     fn map(
@@ -342,8 +352,8 @@ pub(crate) fn map<T: Transfers>(
     let mapped = match begun {
         Some(mapped) => mapped,
         None => {
-            let mut ordered = order.lock();
-            state.map(&mut ordered, device, access)?
+            let map = || state.map(&mut order.lock(), device, access);
+            device.together(map)?
         }
     };
     let waited = match &mapped.ready {
@@ -367,7 +377,7 @@ pub(crate) fn unmap<T: Transfers>(
 ) -> Unmapped<T::Command> {
     // The lock of the side ends with this statement: the order is locked first.
     let unmapped = state.side.lock().unmap_in_place();
-    unmapped.unwrap_or_else(|| state.unmap(&mut order.lock(), device))
+    unmapped.unwrap_or_else(|| device.together(|| state.unmap(&mut order.lock(), device)))
 }
 
 /// Enqueues a transfer of the contents to the host's copy, if the host will probably ask for it: a thread that maps the buffer

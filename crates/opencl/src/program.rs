@@ -284,6 +284,11 @@ pub fn beside_frames<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Whether the calling thread does or forbids itself something that another thread would not know of.
+pub(super) fn has_own_rules() -> bool {
+    ONLY_BUILT.get() || BESIDE_FRAMES.get() || OBSERVER.with_borrow(Option::is_some)
+}
+
 /// Whether the calling thread is inside [`beside_frames`].
 pub(super) fn is_beside_frames() -> bool {
     BESIDE_FRAMES.get()

@@ -17,6 +17,7 @@ use opencl3::{
     command_queue::{
         enqueue_map_buffer, enqueue_marker_with_wait_list, enqueue_unmap_mem_object, finish, flush,
     },
+    error_codes::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
     event::{
         CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_PROFILING_COMMAND_END,
         CL_PROFILING_COMMAND_START, get_event_info, get_event_profiling_info, wait_for_events,
@@ -26,6 +27,7 @@ use opencl3::{
 };
 
 use super::{
+    caller::Caller,
     handle::{EventHandle, Mem, Queue, call_error, release},
     order::{Address, Order, Turn},
     sync::{Lock, Rank},
@@ -41,6 +43,9 @@ const LONGEST_POLL: Duration = Duration::from_millis(1);
 const LONGEST_IDLE: Duration = Duration::from_micros(40);
 /// A yield that returns within this time ran no other thread.
 const SHORTEST_WORK: Duration = Duration::from_micros(5);
+
+/// What `clWaitForEvents` returns for a command that has failed.
+const FAILED_EVENT: i32 = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 
 /// Longest time that a query for the times of a command may take; they are only statistics.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
@@ -286,6 +291,31 @@ impl Event {
             self.set_done();
         }
         Ok(())
+    }
+
+    /// Lets `caller` ask for the end, and waits without a limit.
+    ///
+    /// # Errors
+    /// See [`Self::wait`].
+    pub fn wait_by(&self, caller: &Caller) -> Result<(), (&'static str, i32)> {
+        Rank::Order.assert_free();
+        let mut status = Ok(Status::Pending);
+        if self.is_known_to_be_complete() {
+            return Ok(());
+        }
+        let mut is_awaited = false;
+        caller.repeat(&mut || {
+            status = match is_awaited {
+                false => self.awaited_now().map(|_| Status::Pending),
+                true => self.status().map_err(|code| ("clGetEventInfo", code)),
+            };
+            is_awaited = true;
+            status != Ok(Status::Pending)
+        });
+        match status? {
+            Status::Failed(_) => Err(("clWaitForEvents", FAILED_EVENT)),
+            _ => Ok(()),
+        }
     }
 
     /// Gives the processor to other threads until the command has ended, or until the processor was idle for

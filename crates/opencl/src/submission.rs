@@ -322,61 +322,42 @@ impl<'a> Submission<'a> {
     /// # Errors
     /// The failing call, or the failure of a command.
     pub fn read(
-        mut self,
+        self,
         mem: &Mem,
         offset: usize,
         out: &mut [u8],
         subject: &str,
     ) -> Result<(), ClError> {
-        let parts = [(mem, offset, out.len())];
-        let reading = self.enqueue_reads(&parts, subject)?;
-        let read = (self.context).finish_read(reading, &mut [out], subject)?;
-        self.note_read(&read, parts[0].2);
-        Ok(())
+        let reading = self.begin_reads(&[(mem, offset, out.len())], subject)?;
+        reading.finish(&mut [out], subject)
     }
 
-    /// Ends the commands with a read of the beginning of each memory, and waits once.
+    /// Ends the commands with reads of parts of memories: the memory, offset and length.
     ///
     /// # Errors
-    /// The failing call, or the failure of a command.
-    pub fn read_all(
+    /// The failing call.
+    pub fn begin_reads(
         mut self,
-        reads: &mut [(&Mem, &mut [u8])],
-        subject: &str,
-    ) -> Result<(), ClError> {
-        let parts: Vec<_> = reads
-            .iter()
-            .map(|(mem, out)| (*mem, 0, out.len()))
-            .collect();
-        let reading = self.enqueue_reads(&parts, subject)?;
-        let mut outs: Vec<&mut [u8]> = reads.iter_mut().map(|(_, out)| &mut **out).collect();
-        let read = self.context.finish_read(reading, &mut outs, subject)?;
-        self.note_read(&read, parts.iter().map(|part| part.2).sum());
-        Ok(())
-    }
-
-    /// Enqueues the last commands, and gives the order back.
-    fn enqueue_reads(
-        &mut self,
         parts: &[(&Mem, usize, usize)],
         subject: &str,
-    ) -> Result<Transfer, ClError> {
+    ) -> Result<Reading<'a>, ClError> {
         let (context, last) = (self.context, self.last.as_ref());
-        match context.order().free_turn() {
+        let transfer = match context.order().free_turn() {
             Some(turn) => context.read_after(&turn, parts, last, subject),
             None => {
                 let kept = self.order.take();
                 let ordered = kept.unwrap_or_else(|| context.order().lock());
                 context.read_after(&ordered.turn, parts, last, subject)
             }
-        }
-    }
-
-    fn note_read(&self, read: &Arc<Event>, bytes: usize) {
-        for done in self.last.iter().chain(&self.waited) {
-            done.set_done();
-        }
-        self.meter.result(read, bytes);
+        };
+        let mut before = self.waited.clone();
+        before.extend(last.cloned());
+        Ok(Reading {
+            context,
+            meter: self.meter,
+            transfer: transfer?,
+            before,
+        })
     }
 
     /// Ends the commands and waits for them; the host then reads `read` bytes of a result in place.
@@ -519,6 +500,32 @@ impl<'a> Submission<'a> {
         self.followed = self.waited.len();
         self.first.get_or_insert_with(|| event.clone());
         self.last = Some(event);
+        Ok(())
+    }
+}
+
+/// The reads at the end of a frame's commands.
+#[derive(Debug)]
+pub struct Reading<'a> {
+    context: &'a Arc<ClContext>,
+    meter: &'a Meter,
+    transfer: Transfer,
+    /// Commands that have ended when the reads have.
+    before: Vec<Arc<Event>>,
+}
+
+impl Reading<'_> {
+    /// Waits, and copies what was read of each part.
+    ///
+    /// # Errors
+    /// The failure of a command, or of the wait.
+    pub fn finish(self, outs: &mut [&mut [u8]], subject: &str) -> Result<(), ClError> {
+        let bytes = outs.iter().map(|out| out.len()).sum();
+        let read = (self.context).finish_read(self.transfer, outs, subject)?;
+        for done in &self.before {
+            done.set_done();
+        }
+        self.meter.result(&read, bytes);
         Ok(())
     }
 }

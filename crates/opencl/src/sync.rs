@@ -59,6 +59,11 @@ impl Rank {
         HELD.get() & self.bit() != 0
     }
 
+    /// Whether this thread holds any lock.
+    pub fn is_any_held() -> bool {
+        HELD.get() != 0
+    }
+
     /// Checks that this thread holds no lock of this rank or a later one.
     ///
     /// # Panics
@@ -166,28 +171,44 @@ struct Waiters {
     waiting: VecDeque<Arc<Waiter>>,
 }
 
+/// A thread that waits until another one tells it to go on.
 #[derive(Debug)]
-struct Waiter {
+pub(crate) struct Waiter {
     thread: Thread,
-    has_turn: AtomicBool,
+    is_told: AtomicBool,
 }
 
 impl Waiter {
-    fn wait(&self, looks: bool) {
-        if looks && self.looks() {
+    /// The current thread waits.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            thread: thread::current(),
+            is_told: AtomicBool::new(false),
+        })
+    }
+
+    /// Lets the thread go on.
+    pub fn tell(&self) {
+        self.is_told.store(true, Release);
+        self.thread.unpark();
+    }
+
+    /// Looks for so long, then sleeps.
+    pub fn wait(&self, look: Duration) {
+        if self.looks(look) {
             return;
         }
-        while !self.has_turn.load(Acquire) {
+        while !self.is_told.load(Acquire) {
             thread::park();
         }
     }
 
-    /// Looks for the turn for a while, and lets other threads run meanwhile; true when it has come.
-    fn looks(&self) -> bool {
+    /// Looks for a while, and lets other threads run meanwhile; true when the thread was told.
+    fn looks(&self, longest: Duration) -> bool {
         let begun = Instant::now();
-        while begun.elapsed() < LONGEST_LOOK {
+        while begun.elapsed() < longest {
             for _ in 0..LOOKS {
-                if self.has_turn.load(Acquire) {
+                if self.is_told.load(Acquire) {
                     return true;
                 }
                 hint::spin_loop();
@@ -221,13 +242,15 @@ impl<T> Turns<T> {
         Rank::Order.assert_free();
         let mut waiters = self.waiters();
         if waiters.is_taken {
-            let waiter = Arc::new(Waiter {
-                thread: thread::current(),
-                has_turn: AtomicBool::new(false),
-            });
+            let waiter = Waiter::new();
             waiters.waiting.push_back(waiter.clone());
             drop(waiters);
-            waiter.wait(self.looks);
+            let look = if self.looks {
+                LONGEST_LOOK
+            } else {
+                Duration::ZERO
+            };
+            waiter.wait(look);
         } else {
             waiters.is_taken = true;
             drop(waiters);
@@ -239,14 +262,18 @@ impl<T> Turns<T> {
         }
     }
 
+    /// Whether threads wait for their turn.
+    pub fn is_crowded(&self) -> bool {
+        !self.waiters().waiting.is_empty()
+    }
+
     fn give_to_next(&self) {
         let mut waiters = self.waiters();
         let first = waiters.waiting.pop_front();
         waiters.is_taken = first.is_some();
         drop(waiters);
         if let Some(first) = first {
-            first.has_turn.store(true, Release);
-            first.thread.unpark();
+            first.tell();
         }
     }
 }

@@ -31,6 +31,10 @@ mod sync {
         pub fn lock(&self) -> TurnGuard<'_, T> {
             self.0.lock().unwrap()
         }
+
+        pub fn is_crowded(&self) -> bool {
+            false
+        }
     }
 
     #[derive(Debug)]

@@ -13,7 +13,9 @@ use clinspect_core::{
     window::{Reach, Window},
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Completion, Kernel, Mem, Meter, NdRange, ProgramSource};
+use clinspect_opencl::{
+    Arg, ClContext, Completion, Kernel, Mem, Meter, NdRange, ProgramSource, Submission,
+};
 use gst::glib;
 
 use super::{
@@ -274,7 +276,16 @@ impl Gaussian {
         output: &ClFrame,
         meter: &Meter,
     ) -> Result<Completion, ClError> {
-        let mut submission = self.context.submit(meter, self.bytes);
+        let context = self.context.clone();
+        context.together(|| self.enqueue(input, output, context.submit(meter, self.bytes)))
+    }
+
+    fn enqueue(
+        &mut self,
+        input: &ClFrame,
+        output: &ClFrame,
+        mut submission: Submission,
+    ) -> Result<Completion, ClError> {
         if let Some(images) = &mut self.images {
             images.update(input, &mut submission)?;
         }

@@ -14,7 +14,7 @@ use clinspect_core::{
     },
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Kernel, Meter, NdRange, ResultMemory};
+use clinspect_opencl::{Arg, ClContext, Kernel, Meter, NdRange, Reading, ResultMemory, Submission};
 use gst::glib;
 
 use plane_count::{Plan, PlaneCount, table_count};
@@ -87,6 +87,8 @@ pub struct Histogram {
 
 /// Most counters of all tables that the host sums: about 10 us. A launch takes 15 to 40 us.
 const MOST_ON_HOST: usize = 16 << 10;
+/// What is read, in messages.
+const BINS: &str = "the histogram";
 
 /// Tables of the work-items, all zero between frames.
 #[derive(Debug)]
@@ -313,7 +315,17 @@ impl Histogram {
         meter: &Meter,
         bins: &mut Vec<u32>,
     ) -> Result<(), ClError> {
-        let result = self.count(frame, meter, bins);
+        bins.clear();
+        bins.resize(self.table_len, 0);
+        let context = self.context.clone();
+        let enqueued = context.together(|| {
+            let submission = context.submit(meter, self.bytes);
+            self.enqueue(frame, submission, bins)
+        });
+        let result = enqueued.and_then(|reading| match reading {
+            Some(reading) => reading.finish(&mut [bytemuck::cast_slice_mut(bins)], BINS),
+            None => Ok(()),
+        });
         if result.is_ok() {
             if let HistogramVariant::Banked { .. } = self.variant {
                 self.slot = 1 - self.slot;
@@ -325,13 +337,13 @@ impl Histogram {
         result
     }
 
-    fn count(
+    /// Enqueues the count and returns the read of the bins. Where the host shares their memory, waits and takes them.
+    fn enqueue<'a>(
         &mut self,
         frame: &ClFrame,
-        meter: &Meter,
-        bins: &mut Vec<u32>,
-    ) -> Result<(), ClError> {
-        let mut submission = self.context.submit(meter, self.bytes);
+        mut submission: Submission<'a>,
+        bins: &mut [u32],
+    ) -> Result<Option<Reading<'a>>, ClError> {
         if let Some(images) = &mut self.images {
             images.update(frame, &mut submission)?;
         }
@@ -366,8 +378,6 @@ impl Histogram {
             let counters = (target.mem(), self.table_len, slot);
             pass.enqueue(&mut submission, plane, image, counters)?;
         }
-        bins.clear();
-        bins.resize(self.table_len, 0);
         if let Some(Tables {
             memory,
             count,
@@ -376,11 +386,11 @@ impl Histogram {
         {
             let Some(kernel) = kernel else {
                 let len = self.table_len * COUNTER;
-                let tables = submission.shared_result(memory, len, "the histogram")?;
+                let tables = submission.shared_result(memory, len, BINS)?;
                 let tables = bytemuck::try_cast_slice_mut(tables)
                     .map_err(|why| ClError::Input(format!("tables of a histogram: {why}")))?;
                 take_tables(tables, bins);
-                return Ok(());
+                return Ok(None);
             };
             let args = [
                 Arg::Mem(memory.mem()),
@@ -393,7 +403,12 @@ impl Histogram {
         }
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(bins);
         let offset = slot * bytes.len();
-        submission.read_result(&mut self.out, offset, bytes, "the histogram")
+        if self.out.is_shared() {
+            submission.read_result(&mut self.out, offset, bytes, BINS)?;
+            return Ok(None);
+        }
+        let part = (self.out.mem(), offset, bytes.len());
+        submission.begin_reads(&[part], BINS).map(Some)
     }
 }
 

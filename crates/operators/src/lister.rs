@@ -181,21 +181,37 @@ impl Lister {
         Ok(())
     }
 
-    /// Where what [`Self::measure_ahead`] collects and measures is read to, behind `first`.
-    pub fn reads_ahead<'a>(
-        &'a mut self,
-        first: (&'a Mem, &'a mut [u8]),
-    ) -> Vec<(&'a Mem, &'a mut [u8])> {
-        let mut reads = vec![first];
-        if let (Ahead::Submitted(runs), Some(marked)) = (&self.ahead, &mut self.scanner.marked) {
-            reads.push((runs, bytemuck::cast_slice_mut(&mut marked.read)));
-            reads.push(self.differences.read());
+    /// Where what [`Self::measure_ahead`] collects and measures is read from: the memory, offset and length.
+    pub fn parts_ahead(&self) -> Vec<(&Mem, usize, usize)> {
+        match (&self.ahead, &self.scanner.marked) {
+            (Ahead::Submitted(runs), Some(marked)) => vec![
+                (runs, 0, size_of_val(&*marked.read)),
+                (
+                    &self.differences.out,
+                    0,
+                    size_of_val(&*self.differences.results),
+                ),
+            ],
+            _ => Vec::new(),
         }
-        reads
     }
 
-    /// Takes what was read. `is_last`: no pixel was marked or cleared afterwards.
+    /// Where it is read to.
+    pub fn outs_ahead(&mut self) -> Vec<&mut [u8]> {
+        match (&self.ahead, &mut self.scanner.marked) {
+            (Ahead::Submitted(_), Some(marked)) => vec![
+                bytemuck::cast_slice_mut(&mut marked.read),
+                bytemuck::cast_slice_mut(&mut self.differences.results),
+            ],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Takes what was read, if anything was. `is_last`: no pixel was marked or cleared afterwards.
     pub fn take_ahead(&mut self, is_last: bool) {
+        if !matches!(self.ahead, Ahead::Submitted(_)) {
+            return;
+        }
         let ahead = std::mem::take(&mut self.ahead);
         if let (Ahead::Submitted(runs), Some(marked)) = (ahead, &mut self.scanner.marked)
             && marked.take(runs)
@@ -324,8 +340,8 @@ impl RunDifferences {
         let mut submission = context.submit(meter, size_of_val(runs));
         let args = (&mut self.kernel, &self.runs, &self.out);
         launch(context, args, frame_args, runs.len(), &mut submission)?;
-        let (out, bytes) = self.read();
-        submission.read(out, 0, bytes, "differences of runs")?;
+        let read = bytemuck::cast_slice_mut(&mut self.results);
+        submission.read(&self.out, 0, read, "differences of runs")?;
         Ok(&self.results)
     }
 
@@ -352,11 +368,6 @@ impl RunDifferences {
         self.make_room(context, count)?;
         let args = (&mut self.kernel, runs, &self.out);
         launch(context, args, frame_args, count, submission)
-    }
-
-    /// Where the results are read from and to.
-    fn read(&mut self) -> (&Mem, &mut [u8]) {
-        (&self.out, bytemuck::cast_slice_mut(&mut self.results))
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Finished {
 /// An operator whose commands can be submitted together with those of others: nobody waits between them.
 ///
 /// [`Inspection::mark`] is [`Self::look`], [`Self::submit`], a read of [`Self::counters`], and [`Self::finish`].
-pub trait Submitted: Inspection {
+pub trait Submitted: Inspection + Send {
     /// Whether marks can be measured before they are known: nothing changes them afterwards but [`Self::finish`].
     const MEASURES_AHEAD: bool = true;
 
@@ -171,6 +171,9 @@ pub(crate) fn mark<O: Submitted>(
     result
 }
 
+/// What is read, in messages.
+const COUNT: &str = "the pixel count";
+
 /// Writes the mask of a frame, waits, and counts.
 ///
 /// # Errors
@@ -197,39 +200,37 @@ pub(crate) fn write_mask<O: Submitted>(
     let mask = packed_mask(target, &packed)
         .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
     operator.look(subject, None)?;
-    let mut submission = context.submit(subject.meter, processed);
-    operator.submit(subject, mask, &mut submission)?;
     let memory = Memory::Buffer(mask.0);
-    let (_, marker) = operator.marker();
-    (marker.expand).run(memory, target, size, &mut submission)?;
-    match marker.lister.ahead {
-        Ahead::Wanted(_) if O::MEASURES_AHEAD => {
-            let marks = DeviceMask::of(mask, size);
-            operator.with_difference_args(subject, mask, false, |lister, context, args| {
-                lister.measure_ahead(context, marks, args, &mut submission)
-            })?;
+    let reading = context.together(|| {
+        let mut submission = context.submit(subject.meter, processed);
+        operator.submit(subject, mask, &mut submission)?;
+        let (_, marker) = operator.marker();
+        (marker.expand).run(memory, target, size, &mut submission)?;
+        match marker.lister.ahead {
+            Ahead::Wanted(_) if O::MEASURES_AHEAD => {
+                let marks = DeviceMask::of(mask, size);
+                operator.with_difference_args(subject, mask, false, |lister, context, args| {
+                    lister.measure_ahead(context, marks, args, &mut submission)
+                })?;
+            }
+            _ => marker.lister.ahead = Ahead::Off,
         }
-        _ => marker.lister.ahead = Ahead::Off,
-    }
+        let (_, marker) = operator.marker();
+        let mut parts = vec![(&marker.counters, 0, marker.count * size_of::<u32>())];
+        parts.extend(marker.lister.parts_ahead());
+        submission.begin_reads(&parts, COUNT)
+    })?;
     let (_, marker) = operator.marker();
-    let is_ahead = matches!(marker.lister.ahead, Ahead::Submitted(_));
     let mut counts = [0_u32; MOST_COUNTERS];
-    let counted = bytemuck::cast_slice_mut(&mut counts[..marker.count]);
-    let counters = (&marker.counters, counted);
-    if is_ahead {
-        let mut reads = marker.lister.reads_ahead(counters);
-        submission.read_all(&mut reads, "the pixel count")?;
-    } else {
-        submission.read_all(&mut [counters], "the pixel count")?;
-    }
+    let mut outs = vec![bytemuck::cast_slice_mut(&mut counts[..marker.count])];
+    outs.extend(marker.lister.outs_ahead());
+    reading.finish(&mut outs, COUNT)?;
     let finished = operator.finish(subject, mask, &counts, None)?;
     let mut marked = finished.marked;
     marked.pixels = operator.change(target, mask, marked.pixels, subject.meter)?;
     let (_, marker) = operator.marker();
     marker.marked = marked;
-    if is_ahead {
-        marker.lister.take_ahead(finished.late == 0);
-    }
+    marker.lister.take_ahead(finished.late == 0);
     if finished.late > 0 && is_grey {
         let bytes = packed_stride(width) * size[1];
         let mut submission = context.submit(subject.meter, bytes);
