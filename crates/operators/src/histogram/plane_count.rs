@@ -27,6 +27,10 @@ const PRIVATE_ITEMS_PER_UNIT: usize = 128;
 /// Work-items per work-group with shared local memory. A pattern of three needs fewer.
 const SHARED_GROUP: usize = 1024;
 const SHARED_GROUP_OF_THREE: usize = 768;
+/// Work-items per work-group of `histogram_run` in a grey plane: so a small frame keeps more compute units busy.
+const RUN_GROUP_OF_GREY: usize = 512;
+/// Bytes that a work-group of `histogram_run` counts at least: it also clears and sums a table of 32 KiB.
+const LEAST_RUN: usize = 4 << 10;
 /// Groups that share one table of counters, per compute unit.
 const LOCAL_GROUPS_PER_UNIT: usize = 2;
 
@@ -78,7 +82,12 @@ fn shared_group(context: &ClContext, period: usize) -> usize {
 /// Work-items per work-group of `histogram_run`; `None` if the device cannot run that kernel on this plane.
 fn run_group(context: &ClContext, plane: &PlaneLayout, bytes: bool, bins: usize) -> Option<usize> {
     let caps = context.caps();
-    let group = SHARED_GROUP
+    let wish = if plane.lanes.len() == 1 {
+        RUN_GROUP_OF_GREY
+    } else {
+        SHARED_GROUP
+    };
+    let group = wish
         .min(caps.max_work_group)
         .min(caps.max_work_item[0]);
     let group = group / BANKS * BANKS;
@@ -181,7 +190,8 @@ impl PlaneTable {
 #[derive(Debug)]
 struct RunCount {
     kernel: Kernel,
-    range: NdRange,
+    /// Most work-groups, and work-items of each.
+    groups: [usize; 2],
 }
 
 /// The launch that counts one plane.
@@ -282,7 +292,7 @@ impl PlaneCount {
         let run = match group_of_run {
             Some(group) => Some(RunCount {
                 kernel: program.kernel("histogram_run")?,
-                range: NdRange::groups(units, group),
+                groups: [units, group],
             }),
             None => None,
         };
@@ -369,15 +379,19 @@ impl PlaneCount {
             && plane.stride == self.whole_row
         {
             let start = plane.offset + y0 as usize * plane.stride;
+            let bytes = self.whole_row * rows as usize;
+            let [most, items] = run.groups;
+            let groups = bytes.div_ceil(LEAST_RUN).clamp(1, most);
             let mut args = vec![
                 src,
                 Arg::U64(start as u64),
-                Arg::U64((self.whole_row * rows as usize) as u64),
+                Arg::U64(bytes as u64),
                 Arg::I32x4(self.pattern.channel),
                 Arg::Mem(counters),
             ];
             args.extend(table.args(table_len, slot)?);
-            return submission.run(&mut run.kernel, "histogram_run", &args, &run.range);
+            let range = NdRange::groups(groups, items);
+            return submission.run(&mut run.kernel, "histogram_run", &args, &range);
         }
         if let Extra::Banked(_) = self.extra
             && plane.stride == self.whole_row
