@@ -30,6 +30,10 @@ export function table(caption, heads, rows) {
     make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell) => make("td", {}, String(cell)))))));
 }
 
+/// Lines with + and -: marked by their first letter, and by colour.
+export const linesOf = (lines) =>
+  lines.map((line) => make("span", { class: { "+": "added", "-": "removed" }[line[0]] ?? "kept" }, `${line}\n`));
+
 export const number = (value, digits = 0) =>
   Number(value).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−");
 

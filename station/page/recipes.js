@@ -1,8 +1,8 @@
-// The recipe in force, the switch to another one, and who changed what.
+// The recipe in force, the switch to another one, who changed what, and the way back.
 
 import { NO_ANSWER, ask, askJson } from "./ask.js";
 import { confirmCommand } from "./questions.js";
-import { dayAndClock, make, number, plural, say, table } from "./dom.js";
+import { dayAndClock, linesOf, make, number, plural, say, table } from "./dom.js";
 
 /// Changes from elsewhere, such as the command line, are seen so soon if no camera runs.
 const REFRESH_MS = 10_000;
@@ -51,6 +51,8 @@ function show({ active, problem, recipes, changes }) {
   const others = recipes.filter((of) => !(of.is_active && of.hash === active?.hash));
   choice.hidden = button.hidden = !mayWrite || others.length === 0;
   fillChoice(others);
+  find("versions").hidden = !mayWrite || recipes.length === 0;
+  fillVersions(recipes, active);
   find("changes").hidden = changes.length === 0;
   find("changes").querySelector("div").replaceChildren(changesTable(changes));
 }
@@ -75,7 +77,7 @@ function fillChoice(recipes) {
 }
 
 function changesTable(changes) {
-  const what = { switch: "Switch", save: "Save" };
+  const what = { switch: "Switch", save: "Save", restore: "Way back" };
   const rows = changes.map((of) => [
     dayAndClock(of.time),
     of.who,
@@ -86,6 +88,58 @@ function changesTable(changes) {
     of.result,
   ]);
   return table("The newest first", ["Time", "Who", "Change", "From", "To", "Took", "Result"], rows);
+}
+
+const versions = find("versions");
+const versionsOf = find("versions-of");
+
+/// The recipes that may have earlier versions, the one in force first.
+function fillVersions(recipes, active) {
+  const names = recipes.map((of) => of.name).sort((a, b) => (b === active?.name) - (a === active?.name));
+  const seen = [active?.name, ...recipes.map((of) => of.hash)].join();
+  if (versions.dataset.seen === seen) return;
+  versions.dataset.seen = seen;
+  const before = versions.open && versionsOf.value;
+  versionsOf.replaceChildren(...names.map((name) => make("option", { value: name }, name)));
+  if (names.includes(before)) versionsOf.value = before;
+  showVersions();
+}
+
+async function showVersions() {
+  const name = versionsOf.value;
+  if (!versions.open || !name) return;
+  const answer = await askJson(`api/recipes/${name}/versions`);
+  if (!answer || name !== versionsOf.value) return;
+  const list = answer.versions.map((of) => make("li", {},
+    make("p", {}, `Until ${dayAndClock(of.until)}, version ${of.hash}. The save then changed: `,
+      make("button", { type: "button", onclick: () => goBack(name, of) }, "Go back to this")),
+    make("pre", { class: "text", tabindex: 0, role: "region", "aria-label": `What the save of ${dayAndClock(of.until)} changed` },
+      of.changes.length ? linesOf(of.changes) : "Only files, such as a model or a mask.")));
+  versions.querySelector("ol").replaceChildren(...list);
+  if (!list.length) say(find("versions-answer"), `${name} was not saved over yet.`);
+  else if (versions.dataset.of !== name) say(find("versions-answer"), "");
+  versions.dataset.of = name;
+}
+
+versions.addEventListener("toggle", showVersions);
+versionsOf.addEventListener("change", showVersions);
+
+async function goBack(name, { id, until }) {
+  const text = "Its limits, regions and models become what they were. What it is now stays in this list, so you can come back. "
+    + "If the recipe is in use, the cameras switch to it at once.";
+  if (!(await confirmCommand(`Make ${name} what it was until ${dayAndClock(until)}?`, text, "Go back"))) return;
+  const answer = await ask(`api/recipes/${name}/back`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ version: id }),
+  });
+  const done = answer?.ok ? JSON.parse(answer.text) : null;
+  const used = done?.milliseconds != null ? " The cameras use it since now." : "";
+  const told = done && (done.problem ? `${name} is what it was, but the cameras are not switched: ${done.problem}` : `${name} is what it was.${used}`);
+  say(find("versions-answer"), told ?? answer?.text ?? NO_ANSWER);
+  versions.dataset.of = name;
+  await refresh();
+  await showVersions();
 }
 
 button.addEventListener("click", async () => {

@@ -1,6 +1,6 @@
 // Step "Save": the recipe as text, what changes in it, and the way onto the line.
 
-import { make, number, say } from "./dom.js";
+import { linesOf, make, number, say } from "./dom.js";
 import { SLOW_MS } from "./setup-draft.js";
 import { TextField, button } from "./setup-fields.js";
 
@@ -74,7 +74,7 @@ export class SaveStep {
     }
     const { text, changes } = JSON.parse(answer.text);
     say(this.text, text);
-    this.changes.replaceChildren(...linesOf(changes));
+    this.changes.replaceChildren(...(changes.length ? linesOf(changes) : ["Nothing: the file already has this text."]));
   }
 
   async write(activate) {
@@ -126,10 +126,4 @@ export class SaveStep {
     this.answer.dataset.done = isDone;
     this.answer.replaceChildren(make("p", {}, text), ...more);
   }
-}
-
-/// Lines with + and −: marked by their first letter, and by colour.
-function linesOf(lines) {
-  if (!lines.length) return ["Nothing: the file already has this text."];
-  return lines.map((line) => make("span", { class: { "+": "added", "-": "removed" }[line[0]] ?? "kept" }, `${line}\n`));
 }

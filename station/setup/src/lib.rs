@@ -25,7 +25,7 @@ pub use choices::{Choice, Choices};
 pub use draft::{Draft, SettingMistake};
 pub use frames::KeptFrame;
 pub use live::Live;
-pub use save::SaveRefused;
+pub use save::{SaveRefused, changed_lines};
 pub use settings::Settings;
 pub use teach::TeachTarget;
 

@@ -40,7 +40,7 @@ impl Draft {
                 .map_err(|why| why.to_string())?,
             false => String::new(),
         };
-        let changes = lines(&before, &text);
+        let changes = changed_lines(&before, &text);
         Ok((text, changes))
     }
 
@@ -105,7 +105,7 @@ impl Draft {
             .recipes
             .save(name, &text, &files, expected.as_deref(), who);
         let saved = saved.map_err(|error| match error {
-            SaveError::Changed(now) => SaveRefused::Changed(lines(&now, &text)),
+            SaveError::Changed(now) => SaveRefused::Changed(changed_lines(&now, &text)),
             error => refused(format!("the recipe of {camera} is not saved: {error}")),
         })?;
         // Later saves of this draft change what it saved itself.
@@ -150,8 +150,8 @@ impl Draft {
     }
 }
 
-/// What changes, with lines around it.
-fn lines(before: &str, after: &str) -> Vec<String> {
+/// The lines that change, and some around them: each with +, - or a space before it.
+pub fn changed_lines(before: &str, after: &str) -> Vec<String> {
     let diff = TextDiff::from_lines(before, after);
     let mut lines = Vec::new();
     for group in diff.grouped_ops(AROUND) {
@@ -172,17 +172,17 @@ fn lines(before: &str, after: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::lines;
+    use super::changed_lines;
 
     #[test]
     fn changed_lines_are_marked_and_far_ones_left_out() {
         let before = "a\nb\nc\nd\ne\nf\n";
         let after = "a\nb\nc\nd\nE\nf\ng\n";
         assert_eq!(
-            lines(before, after),
+            changed_lines(before, after),
             ["  c", "  d", "- e", "+ E", "  f", "+ g"]
         );
-        assert_eq!(lines(before, before), Vec::<String>::new());
-        assert_eq!(lines("", "a\n"), ["+ a"]);
+        assert_eq!(changed_lines(before, before), Vec::<String>::new());
+        assert_eq!(changed_lines("", "a\n"), ["+ a"]);
     }
 }

@@ -63,6 +63,26 @@ def refusal_is_told():
     contrasts()
 
 
+def goes_back():
+    find("#versions summary").send_keys(Keys.ENTER)
+    wait("the versions", lambda: text("#versions-answer") == "label was not saved over yet.")
+    assert js("document.getElementById('versions-of').value") == "label", "the recipe in force comes first"
+    ask("save")
+    find("#versions summary").click()
+    find("#versions summary").click()
+    wait("the version", lambda: "threshold = 15" in text("#versions li"))
+    lines = js("[...document.querySelectorAll('#versions .added, #versions .removed')].map((of) => of.textContent.trim())")
+    assert [line[0] for line in lines] == ["-", "+"] and "9" in lines[0] and "15" in lines[1], lines
+    picture("recipe-versions")
+    contrasts()
+    find("#versions li button").send_keys(Keys.ENTER)
+    wait("the question", lambda: js("document.getElementById('confirm').open"))
+    find("#confirm [value=yes]").send_keys(Keys.ENTER)
+    wait("the answer", lambda: text("#versions-answer") == "label is what it was. The cameras use it since now.")
+    wait("both versions", lambda: js("document.querySelectorAll('#versions li').length") == 2)
+    find("#versions summary").click()
+
+
 def problem_is_told_on_every_screen():
     ask("break")
     wait("the banner", lambda: not is_hidden("recipe-problem") and text("#recipe-problem").startswith("No camera runs"))
@@ -89,6 +109,7 @@ try:
     shows_the_plc()
     switches_by_keyboard()
     refusal_is_told()
+    goes_back()
     problem_is_told_on_every_screen()
     ask("done")
 except BaseException:

@@ -88,6 +88,13 @@ fn obey(wish: &str, recipes: &Arc<Recipes>, station: &Station) {
     let problem = match wish {
         "break" => Some("No camera runs, because the recipe cannot be used.".to_owned()),
         "mend" => None,
+        // Somebody saves over the recipe in force.
+        "save" => {
+            let hash = recipes.hash("label").ok();
+            let text = recipe("threshold = 15");
+            let saved = recipes.save("label", &text, &[], hash.as_deref(), "page 192.168.1.7");
+            return drop(saved.expect("a save"));
+        }
         "connect" => {
             let modbus = station.modbus.as_ref().expect("a server for PLCs");
             return modbus.numbers.connections.store(1, Relaxed);

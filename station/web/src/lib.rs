@@ -149,6 +149,8 @@ fn router(site: Arc<Site>) -> Router {
         .nest("/api/setup/drafts/{id}", of_draft())
         .route("/api/plc", get(api::plc))
         .route("/api/recipes", get(recipes::list))
+        .route("/api/recipes/{name}/versions", get(recipes::versions))
+        .route("/api/recipes/{name}/back", post(recipes::go_back))
         .route("/api/recipe", post(recipes::switch))
         .route("/live/{name}", get(live::live))
         .route("/failures/{name}/{picture}", get(live::failure))

@@ -4,17 +4,19 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json,
-    extract::{State, rejection::JsonRejection},
+    extract::{Path, State, rejection::JsonRejection},
     http::{HeaderMap, StatusCode},
 };
-use config::recipes::{InForce, NO_NAME, Recipes};
+use config::recipes::{InForce, NO_NAME, Recipes, Version};
 use plan::is_name;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use setup::changed_lines;
 
 use super::{
     Site,
     access::{Right, may_write},
+    blocking::blocking,
     connections::Peer,
     refusal::Refusal,
 };
@@ -84,6 +86,73 @@ pub async fn switch(
     }
     let took = switched(&recipes, &asked.name, &who(&headers, peer)).await?;
     Ok(Json(json!({ "milliseconds": took })))
+}
+
+/// `GET /api/recipes/NAME/versions`: what the recipe was before its saves, the newest first, and what each save changed.
+pub async fn versions(
+    State(site): State<Arc<Site>>,
+    Extension(right): Extension<Right>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    // The text of a recipe is for those who may change it.
+    may_write(&site, right)?;
+    let recipes = site.recipes.clone().ok_or(Refusal::NO_RECIPES)?;
+    let list = move || {
+        let mut after = recipes.text(&name).unwrap_or_default();
+        let with_changes = |Version { id, until, hash }| {
+            let text = recipes.version_text(&name, &id).unwrap_or_default();
+            let changes = changed_lines(&text, &after);
+            after = text;
+            json!({ "id": id, "until": until, "hash": hash, "changes": changes })
+        };
+        let versions: Vec<Value> = (recipes.versions(&name).into_iter())
+            .map(with_changes)
+            .collect();
+        json!({ "versions": versions })
+    };
+    blocking(list).await.map(Json)
+}
+
+/// The body of a way back.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackBody {
+    version: String,
+}
+
+/// `POST /api/recipes/NAME/back`: makes a recipe what it was before a save. If it is in force, the cameras switch to it.
+pub async fn go_back(
+    State(site): State<Arc<Site>>,
+    Extension(right): Extension<Right>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+    body: Result<Json<BackBody>, JsonRejection>,
+) -> Result<Json<Value>, Refusal> {
+    may_write(&site, right)?;
+    let Json(BackBody { version }) = body.map_err(|error| {
+        Refusal::new(
+            error.status(),
+            "A way back is JSON such as {\"version\": \"1732752000000-13891a8b9fdc53d7\"}.",
+        )
+    })?;
+    let recipes = site.recipes.clone().ok_or(Refusal::NO_RECIPES)?;
+    let who = who(&headers, peer);
+    let (of_save, by, into) = (name.clone(), who.clone(), recipes.clone());
+    let saved = blocking(move || into.go_back(&of_save, &version, &by)).await?;
+    let saved = saved.map_err(|why| Refusal(StatusCode::CONFLICT, why.to_string().into()))?;
+    let in_force = recipes.in_force().borrow().active.clone();
+    let is_in_force = in_force.is_some_and(|active| active.name == name);
+    let (mut milliseconds, mut problem) = (None, None);
+    if is_in_force {
+        match switched(&recipes, &name, &who).await {
+            Ok(took) => milliseconds = Some(took),
+            Err(Refusal(_, sentence)) => problem = Some(sentence),
+        }
+    }
+    Ok(Json(
+        json!({ "hash": saved.hash, "milliseconds": milliseconds, "problem": problem }),
+    ))
 }
 
 /// Switches all cameras to a recipe, or none; how many milliseconds it took.

@@ -50,6 +50,8 @@ pub enum Action {
     Switch,
     /// It was written.
     Save,
+    /// It became what it was before a save.
+    Restore,
 }
 
 impl Change {

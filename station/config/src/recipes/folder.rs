@@ -133,7 +133,7 @@ impl Folder {
     }
 
     /// The files that belong to a recipe, by name; none if it has no folder.
-    fn files(&self, name: &str) -> io::Result<Vec<(String, PathBuf)>> {
+    pub fn files(&self, name: &str) -> io::Result<Vec<(String, PathBuf)>> {
         let entries = match fs::read_dir(self.of_recipe(name)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -5,6 +5,7 @@
 mod alone;
 mod changes;
 mod folder;
+mod history;
 mod in_force;
 mod numbers;
 mod save;
@@ -29,6 +30,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::file::{Mistake, Purpose, number_of, read_recipe};
 pub use changes::{Action, Change};
+pub use history::Version;
 pub use numbers::{Numbers, SWITCH_BUCKETS};
 use save::is_file_name;
 pub use save::{SaveError, SavedRecipe};

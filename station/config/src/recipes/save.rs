@@ -1,6 +1,6 @@
 //! Writes a recipe: all of it, or nothing.
 
-use std::{fmt, io, time::Instant};
+use std::{fmt, fs, io, time::Instant};
 
 use plan::is_name;
 
@@ -60,7 +60,7 @@ impl From<io::Error> for SaveError {
 }
 
 impl Recipes {
-    /// Writes a recipe and files that belong to it; files that are not named stay, and one without content is removed. `expected_hash`: what the recipe must
+    /// Writes a recipe and files that belong to it, and keeps what it was as a [version](Self::versions); files that are not named stay, and one without content is removed. `expected_hash`: what the recipe must
     /// still be, or `None` for a new one. The cameras go on as before: [`Self::switch`] puts the recipe in force.
     ///
     /// # Errors
@@ -72,6 +72,17 @@ impl Recipes {
         files: &[(String, Vec<u8>)],
         expected_hash: Option<&str>,
         who: &str,
+    ) -> Result<SavedRecipe, SaveError> {
+        self.write(name, text, files, expected_hash, (who, Action::Save))
+    }
+
+    pub(super) fn write(
+        &self,
+        name: &str,
+        text: &str,
+        files: &[(String, Vec<u8>)],
+        expected_hash: Option<&str>,
+        (who, action): (&str, Action),
     ) -> Result<SavedRecipe, SaveError> {
         let started = Instant::now();
         if !is_name(name) {
@@ -94,12 +105,22 @@ impl Recipes {
         let staged = self.folder.stage(name, text, files)?;
         let checked = self.check_with(name, text, &|file| staged.file(file));
         checked.map_err(SaveError::Mistakes)?;
+        let kept = before
+            .as_ref()
+            .map(|hash| self.folder.keep_version(name, hash));
+        let kept = kept.transpose()?;
         staged.commit()?;
         let hash = self.hash(name).map_err(io::Error::other)?;
+        // The recipe is saved: a version that stays on the disk harms nobody.
+        if let Some(kept) = kept.filter(|_| before.as_ref() == Some(&hash)) {
+            // Nothing changed.
+            let _ = fs::remove_dir_all(kept);
+        }
+        let _ = self.folder.forget_old_versions(name);
         self.record(Change {
             time: Change::now(),
             who: who.to_owned(),
-            action: Action::Save,
+            action,
             from: before.map(|_| name.to_owned()),
             to: name.to_owned(),
             hash: Some(hash.clone()),

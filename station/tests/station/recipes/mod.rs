@@ -1,6 +1,7 @@
 //! Recipes: read over the cameras of the file, switched for all cameras or none.
 
 mod files;
+mod history;
 mod kept;
 mod outside;
 mod power;
