@@ -10,7 +10,7 @@ use clinspect_core::{
     components::{COMPONENTS, Finder, Limits, Listed},
     lattice_estimate::Crop,
     layout::FrameLayout,
-    learning::{Demand, Rule},
+    learning::{Contrasts, Demand, Rule},
     pitch::Axis,
     pitch_estimate::Lines,
     sight::Sight,
@@ -65,18 +65,6 @@ impl JudgedComponents {
                     .into(),
             )),
         }
-    }
-}
-
-/// By component the contrast of the pattern, grey levels of 8 bits; 0 where the pattern is not seen. Grey and luma are the
-/// first one.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Contrasts(pub [f64; COMPONENTS]);
-
-impl Contrasts {
-    /// The largest one.
-    pub fn largest(&self) -> f64 {
-        self.0.into_iter().fold(0.0, f64::max)
     }
 }
 

@@ -12,9 +12,9 @@ use crate::elements::{
     base_filter::{ClBaseFilter, View},
     last_report::LastReport,
 };
-use clinspect_core::{ClError, pitch_estimate::LARGEST_TOLERANCE};
+use clinspect_core::{ClError, learning::Contrasts, pitch_estimate::LARGEST_TOLERANCE};
 use clinspect_opencl::{Meter, frame::ClFrame};
-use clinspect_operators::{Components, Contrast, Contrasts, Repeating, Submitted, contrast_q4};
+use clinspect_operators::{Components, Contrast, Repeating, Submitted, contrast_q4};
 
 /// Learns the contrast.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl Learned {
     pub fn minimum(&self, pitches: [f64; 2], operators: usize) -> Option<Contrasts> {
         let (contrasts, with, of) = self.contrast?;
         let is_known = is_about(of, pitches) && with == operators;
-        is_known.then(|| Contrasts(contrasts.0.map(|contrast| contrast / 2.0)))
+        is_known.then(|| contrasts.map(|contrast| contrast / 2.0))
     }
 }
 
@@ -186,7 +186,7 @@ pub fn contrasts_of<O: Submitted + Repeating>(
     };
     let contrasts = comparison.learn_contrasts(frame, rows, estimated_axes, meter)?;
     Ok(contrasts
-        .map(|Contrasts(contrasts)| Contrasts(contrasts.map(seen)))
+        .map(|contrasts| contrasts.map(seen))
         .filter(|contrasts| contrasts.largest() > 0.0))
 }
 

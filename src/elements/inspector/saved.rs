@@ -8,7 +8,7 @@ use super::{Comparing, InspectorImpl, InspectorStream, learn::NewLimits};
 use crate::elements::{base_filter::InForce, lock, saver::Saving};
 use clinspect_core::ClError;
 use clinspect_core::components::COMPONENTS;
-use clinspect_core::learning::{Demand, Good, Learner, MOST, UNITS};
+use clinspect_core::learning::{Contrasts, Demand, Good, Learner, MOST, UNITS};
 use clinspect_models::{ArrayRef, ModelError, ModelFile};
 use clinspect_operators::{Inspection, Limit};
 
@@ -246,7 +246,7 @@ impl Of<'_> {
                 .iter()
                 .rev()
                 .fold(0, |n, &word| n << 32 | u64::from(word));
-            let contrasts = contrasts.map(|units| f64::from(units) / UNITS);
+            let contrasts = Contrasts(contrasts.map(|units| f64::from(units) / UNITS));
             learner.add(number, &demands.collect::<Vec<_>>(), contrasts);
         }
         Ok(Saved { limits, learner })
@@ -271,7 +271,7 @@ impl Of<'_> {
             .flat_map(|good| [good.frame as u32, (good.frame >> 32) as u32])
             .collect();
         let contrasts: Vec<u32> = (good.iter())
-            .flat_map(|good| good.contrasts.map(units))
+            .flat_map(|good| good.contrasts.0.map(units))
             .collect();
         let size = self.size.map(|v| v as u32);
         let table = [good.len(), self.limits.len()];

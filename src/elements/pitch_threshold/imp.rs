@@ -25,9 +25,9 @@ use crate::elements::{
     lock,
     property_table::{PropertyTable, property_methods},
 };
-use clinspect_core::{ClError, components::COMPONENTS};
+use clinspect_core::{ClError, learning::Contrasts};
 use clinspect_operators::{
-    Components, Contrast, Contrasts, Limit, PitchThreshold, PitchThresholdSettings, Subject,
+    Components, Contrast, Limit, PitchThreshold, PitchThresholdSettings, Subject,
 };
 
 /// Frames with the same plan before kernels are compiled for it: a change of settings must not wait for the
@@ -452,17 +452,17 @@ impl Comparing for State {
             window,
             meter,
         }: Subject,
-    ) -> Result<[f64; COMPONENTS], ClError> {
+    ) -> Result<Contrasts, ClError> {
         let InForce {
             operator, settings, ..
         } = in_force;
         let properties = &settings.properties;
         if properties.contrast() != Contrast::Unknown {
-            return Ok(Default::default());
+            return Ok(Contrasts::default());
         }
         let of = (frame, window.height);
         let contrasts = contrast::contrasts_of(operator, of, properties.estimates(), meter)?;
-        Ok(contrasts.unwrap_or_default().0)
+        Ok(contrasts.unwrap_or_default())
     }
 
     fn set_contrasts(
@@ -471,12 +471,11 @@ impl Comparing for State {
         InForce {
             operator, settings, ..
         }: &mut InForce<Plan, Operator>,
-        contrasts: [f64; COMPONENTS],
+        contrasts: Contrasts,
     ) {
         let object = element.obj();
         let of = (object.upcast_ref(), &element.estimated);
         let wanted = settings.properties.contrast();
-        let contrasts = Contrasts(contrasts);
         Presence::take_learned(of, wanted, operator, &mut self.learned, contrasts);
     }
 

@@ -7,7 +7,7 @@ use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
     file,
-    properties::{Files, InUse, Plan, ReferenceOutput, Settings, file_rows, rows},
+    properties::{Files, InUse, Plan, Settings, file_rows, rows},
     training::{self, Requests, Trained},
 };
 use crate::elements::{
@@ -127,7 +127,7 @@ impl ClBaseFilterImpl for ClReference {
 impl InspectorImpl for ClReference {
     const MESSAGE: &'static str = "clreference";
     const CHECK: &'static str = "check that the good frames of the training lie alike and match";
-    type Output = ReferenceOutput;
+    type Output = inspector::ReferenceOutput;
 
     fn inspector(&self) -> &Inspector {
         &self.inspector
