@@ -15,7 +15,7 @@ use crate::elements::{
         self, ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, FrameStream, InForce, Learning,
         Live, Negotiated, Target, View, put_back,
     },
-    debug_category,
+    debug_category, element_class,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream, colour,
         contrast::{self, Learned, Presence},
@@ -135,12 +135,15 @@ static PROPERTIES: LazyLock<PropertyTable<ClPitchThreshold>> = LazyLock::new(|| 
         .with_read_only(Estimated::spec(), |this| this.estimated.get().to_value())
 });
 
-#[glib::object_subclass]
-impl ObjectSubclass for ClPitchThreshold {
-    const NAME: &'static str = "GstClPitchThreshold";
-    type Type = super::ClPitchThreshold;
-    type ParentType = ClBaseFilter;
-}
+element_class!(
+    ClPitchThreshold: ClBaseFilter,
+    "GstClPitchThreshold",
+    inspector::templates(),
+    "OpenCL pitch comparison",
+    "Filter/Analyzer/Video",
+    "Compares a repeating pattern with itself on an OpenCL device, and sends a \
+     1-bit defect mask with a verdict",
+);
 
 impl ObjectImpl for ClPitchThreshold {
     property_methods!(PROPERTIES);
@@ -152,27 +155,6 @@ impl ObjectImpl for ClPitchThreshold {
             vec![take_contrast, learn, forget]
         });
         SIGNALS.as_ref()
-    }
-}
-
-impl GstObjectImpl for ClPitchThreshold {}
-
-impl ElementImpl for ClPitchThreshold {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "OpenCL pitch comparison",
-                "Filter/Analyzer/Video",
-                "Compares a repeating pattern with itself on an OpenCL device, and sends a \
-                 1-bit defect mask with a verdict",
-                "gst-plugin-clinspect developers",
-            )
-        });
-        Some(&*METADATA)
-    }
-
-    fn pad_templates() -> &'static [gst::PadTemplate] {
-        inspector::templates()
     }
 }
 
