@@ -390,15 +390,17 @@ impl<O: Submitted + Repeating> Components<O> {
         Ok((contrasts.largest() > 0.0).then_some(contrasts))
     }
 
-    /// Changes the minimum contrasts; `None` if they are unknown. In a component without contrast the pattern is not looked
-    /// for.
-    pub fn set_minimum(&mut self, minimum: Option<Contrasts>) {
+    /// Sets the minimum contrasts, `None` if they are unknown; returns whether they were others. In a component without
+    /// contrast the pattern is not looked for.
+    pub fn set_minimum(&mut self, minimum: Option<Contrasts>) -> bool {
+        let mut is_new = false;
         for (at, part) in self.parts.iter_mut().enumerate() {
-            part.set_contrast(match minimum {
+            is_new |= part.set_contrast(match minimum {
                 None => Contrast::Unknown,
                 Some(Contrasts(minimum)) => Contrast::Known(minimum[at.min(COMPONENTS - 1)]),
             });
         }
+        is_new
     }
 }
 
@@ -569,6 +571,10 @@ impl<O: Submitted> Inspection for Components<O> {
             all.extend(sights);
         }
         Ok(all)
+    }
+
+    fn sees_all_alike(&self) -> bool {
+        self.parts.iter().all(O::sees_all_alike)
     }
 
     fn mean_level(&mut self) -> Result<Option<f64>, ClError> {

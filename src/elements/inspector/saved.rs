@@ -4,7 +4,10 @@ use std::path::Path;
 
 use gst::{prelude::*, subclass::prelude::*};
 
-use super::{Comparing, InspectorImpl, InspectorStream, learn::NewLimits};
+use super::{
+    Comparing, InspectorImpl, InspectorStream,
+    learn::{Learning, NewLimits},
+};
 use crate::elements::{base_filter::InForce, lock, saver::Saving};
 use clinspect_core::ClError;
 use clinspect_core::components::COMPONENTS;
@@ -89,7 +92,7 @@ impl<C: Comparing> InspectorStream<C> {
             Ok(Some((values, learner))) => {
                 let contrasts = learner.as_ref().map(Learner::contrasts).unwrap_or_default();
                 if let Some(learner) = learner {
-                    self.limits.restore(learner);
+                    self.limits = Some(Learning::from_file(learner));
                 }
                 let values = limits.iter().copied().zip(values);
                 self.set_limits(&values.collect::<Vec<_>>());
@@ -117,12 +120,12 @@ impl<C: Comparing> InspectorStream<C> {
     /// Writes the learned limits, if a file is named.
     pub(super) fn save_limits(&mut self, learned: &NewLimits) -> Result<(), ClError> {
         let learn = &self.reporting.learn;
-        let Some(learner) = self.limits.learner().filter(|_| learn.has_location()) else {
+        let Some(learning) = self.limits.as_ref().filter(|_| learn.has_location()) else {
             return Ok(());
         };
         let saved = Saved {
             limits: learned.values().map(|(_, value)| value).collect(),
-            learner: learner.clone(),
+            learner: learning.learner().clone(),
         };
         let InForce {
             operator, settings, ..

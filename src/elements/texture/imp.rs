@@ -277,14 +277,11 @@ impl Comparing for State {
         let in_force = live.in_force()?;
         self.apply_repeats(in_force);
         let contrast = wanted_contrast(in_force);
-        let InForce {
-            operator, settings, ..
-        } = in_force;
         let object = element.obj();
-        let wanted = (contrast, settings.properties.estimates());
+        let wanted = (contrast, in_force.settings.properties.estimates());
         let of = (object.upcast_ref(), &element.estimated);
         let learned = &mut self.learned;
-        (element.presence).update(of, wanted, operator, learned, view)
+        (element.presence).update(of, wanted, in_force, learned, view)
     }
 
     fn learning(&self, in_force: &InForce<Plan, Operator>) -> Learning {
@@ -305,10 +302,7 @@ impl Comparing for State {
         self.apply_repeats(in_force);
         // A web learns from time to time only, and the comparison may have been built since then.
         if wanted_contrast(in_force) == Contrast::Unknown {
-            let operator = &mut in_force.operator;
-            let operators = operator.all().len();
-            let minimum = self.learned.minimum(operator.pitches(), operators);
-            operator.set_minimum(minimum);
+            self.learned.give(in_force);
         }
     }
 
