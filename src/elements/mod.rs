@@ -52,6 +52,36 @@ fn debug_category(name: &str, description: &str) -> gst::DebugCategory {
     gst::DebugCategory::new(name, gst::DebugColorFlags::empty(), Some(description))
 }
 
+/// Declares the class of an element: its type's name and parent, its metadata, and its pad templates.
+macro_rules! element_class {
+    ($element:ident: $parent:ty, $type_name:literal, $templates:expr, $name:literal, $class:literal, $description:literal $(,)?) => {
+        #[glib::object_subclass]
+        impl ObjectSubclass for $element {
+            const NAME: &'static str = $type_name;
+            type Type = super::$element;
+            type ParentType = $parent;
+        }
+
+        impl GstObjectImpl for $element {}
+
+        impl ElementImpl for $element {
+            fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+                static METADATA: std::sync::LazyLock<gst::subclass::ElementMetadata> =
+                    std::sync::LazyLock::new(|| {
+                        let developers = "gst-plugin-clinspect developers";
+                        gst::subclass::ElementMetadata::new($name, $class, $description, developers)
+                    });
+                Some(&*METADATA)
+            }
+
+            fn pad_templates() -> &'static [gst::PadTemplate] {
+                $templates
+            }
+        }
+    };
+}
+use element_class;
+
 /// Locks a mutex; a value that another thread left in a panic stays usable.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

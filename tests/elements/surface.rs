@@ -7,7 +7,7 @@ use std::{
 };
 
 use clinspect_core::{
-    learning::{Learner, Rule},
+    learning::{Contrasts, Demand, Learner, Rule},
     surface::{CHANNEL_NAMES, CHANNELS, DIMENSIONS, FEATURES, Features, Model, Samples},
 };
 use clinspect_models::ModelFile;
@@ -184,11 +184,11 @@ fn definition_of_learning() -> (Vec<f64>, Model) {
     for (n, frame) in good.iter().enumerate() {
         let settings = definition(Some(&halves[n % 2]), limits);
         let outcome = oracle::compare(frame.component(0), &settings);
-        let demands = used.clone().map(|k| clinspect_core::learning::Demand {
+        let demands = used.clone().map(|k| Demand {
             peak: outcome.peaks[k] as f64 / 256.0,
             typical: Some(outcome.typical[k] / 256.0),
         });
-        learner.add(n as u64, &demands.collect::<Vec<_>>(), [0.0; 3]);
+        learner.add(n as u64, &demands.collect::<Vec<_>>(), Contrasts::default());
     }
     let rule = Rule {
         margin: 0.3,

@@ -2,7 +2,7 @@
 
 use clinspect_core::{
     ClError,
-    learning::Learner,
+    learning::{Contrasts, Learner},
     surface::{CHANNELS, ChannelsInUse, Features},
 };
 use clinspect_opencl::{Meter, frame::layout_of};
@@ -205,7 +205,7 @@ fn surface_learned_from_good_frames_passes_others_and_fails_a_defect() {
             .demands(subject)
             .expect("demands")
             .expect("a model");
-        learner.add(n as u64, &demands, [0.0; 3]);
+        learner.add(n as u64, &demands, Contrasts::default());
     }
     let rules: Vec<_> = operator.limits().iter().map(|limit| limit.rule).collect();
     let learned = learner.learned(&rules).expect("limits");

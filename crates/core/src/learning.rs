@@ -7,11 +7,26 @@ use crate::components::COMPONENTS;
 
 /// Demands, limits and contrasts are multiples of 1 / this.
 pub const UNITS: f64 = 1024.0;
-/// By component the contrast of a pattern, grey levels of 8 bits; 0 where none was measured or the pattern is not seen.
-pub type Contrasts = [f64; COMPONENTS];
-
 /// The largest demand and limit: larger ones are cut.
 pub const MOST: f64 = (u32::MAX / UNITS as u32) as f64;
+
+/// By component the contrast of a pattern, grey levels of 8 bits; 0 where none was measured or the pattern is not seen. Grey
+/// and luma are the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Contrasts(pub [f64; COMPONENTS]);
+
+impl Contrasts {
+    /// The largest one.
+    pub fn largest(&self) -> f64 {
+        self.0.into_iter().fold(0.0, f64::max)
+    }
+
+    /// Each of them as `change` makes it.
+    #[must_use]
+    pub fn map(self, change: impl FnMut(f64) -> f64) -> Self {
+        Self(self.0.map(change))
+    }
+}
 
 /// What a frame demands of one limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -131,11 +146,11 @@ impl Learner {
 
     /// By component the least contrast of the frames that show the pattern.
     pub fn contrasts(&self) -> Contrasts {
-        std::array::from_fn(|component| {
-            let each = (self.good.iter()).filter_map(|good| good.contrasts.get(component));
-            let seen = each.copied().filter(|&contrast| contrast > 0.0);
+        Contrasts(std::array::from_fn(|component| {
+            let each = self.good.iter().map(|good| good.contrasts.0[component]);
+            let seen = each.filter(|&contrast| contrast > 0.0);
             seen.reduce(f64::min).unwrap_or(0.0)
-        })
+        }))
     }
 
     /// The limit that the frames so far give to each quantity; `None` without frames, or if the number of rules is not
@@ -221,7 +236,7 @@ mod tests {
         allowed: 0.0,
     };
 
-    const UNSEEN: Contrasts = [0.0; COMPONENTS];
+    const UNSEEN: Contrasts = Contrasts([0.0; COMPONENTS]);
 
     fn learner(wanted: usize, peaks: &[f64]) -> Learner {
         let mut learner = Learner::new(wanted);
@@ -310,14 +325,14 @@ mod tests {
             (1, [31.0, 0.0, 7.0]),
             (2, [15.5004, 0.0, 9.0]),
             (3, [14.25, 0.0, 0.0]),
-            (4, UNSEEN),
+            (4, UNSEEN.0),
         ] {
-            learner.add(frame, &[Demand::of(1.0)], contrasts);
+            learner.add(frame, &[Demand::of(1.0)], Contrasts(contrasts));
         }
-        assert_eq!(learner.contrasts(), [14.25, 0.0, 7.0]);
+        assert_eq!(learner.contrasts(), Contrasts([14.25, 0.0, 7.0]));
         assert!(learner.forget(3));
         // A file holds whole units.
-        assert_eq!(learner.contrasts(), [15.5, 0.0, 7.0]);
+        assert_eq!(learner.contrasts(), Contrasts([15.5, 0.0, 7.0]));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use clinspect_core::{
     components::{COMPONENTS, Finder, Limits, Listed},
     lattice_estimate::Crop,
     layout::FrameLayout,
-    learning::{Demand, Rule},
+    learning::{Contrasts, Demand, Rule},
     pitch::Axis,
     pitch_estimate::Lines,
     sight::Sight,
@@ -65,18 +65,6 @@ impl JudgedComponents {
                     .into(),
             )),
         }
-    }
-}
-
-/// By component the contrast of the pattern, grey levels of 8 bits; 0 where the pattern is not seen. Grey and luma are the
-/// first one.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Contrasts(pub [f64; COMPONENTS]);
-
-impl Contrasts {
-    /// The largest one.
-    pub fn largest(&self) -> f64 {
-        self.0.into_iter().fold(0.0, f64::max)
     }
 }
 
@@ -402,15 +390,17 @@ impl<O: Submitted + Repeating> Components<O> {
         Ok((contrasts.largest() > 0.0).then_some(contrasts))
     }
 
-    /// Changes the minimum contrasts; `None` if they are unknown. In a component without contrast the pattern is not looked
-    /// for.
-    pub fn set_minimum(&mut self, minimum: Option<Contrasts>) {
+    /// Sets the minimum contrasts, `None` if they are unknown; returns whether they were others. In a component without
+    /// contrast the pattern is not looked for.
+    pub fn set_minimum(&mut self, minimum: Option<Contrasts>) -> bool {
+        let mut is_new = false;
         for (at, part) in self.parts.iter_mut().enumerate() {
-            part.set_contrast(match minimum {
+            is_new |= part.set_contrast(match minimum {
                 None => Contrast::Unknown,
                 Some(Contrasts(minimum)) => Contrast::Known(minimum[at.min(COMPONENTS - 1)]),
             });
         }
+        is_new
     }
 }
 
@@ -581,6 +571,10 @@ impl<O: Submitted> Inspection for Components<O> {
             all.extend(sights);
         }
         Ok(all)
+    }
+
+    fn sees_all_alike(&self) -> bool {
+        self.parts.iter().all(O::sees_all_alike)
     }
 
     fn mean_level(&mut self) -> Result<Option<f64>, ClError> {

@@ -233,6 +233,12 @@ pub trait Inspection {
     /// The failing read.
     fn sights(&mut self, values: Option<&[f64]>) -> Result<Vec<Sight>, ClError>;
 
+    /// Whether the limits in force see the same of every frame: [`Self::sights`] changes only with the operator and its
+    /// minimum contrast.
+    fn sees_all_alike(&self) -> bool {
+        false
+    }
+
     /// Mean of the samples of the frame of the last [`Self::mark`], grey levels; `None` if unknown.
     ///
     /// # Errors
@@ -269,6 +275,6 @@ pub trait Repeating {
         meter: &Arc<Meter>,
     ) -> Result<Option<f64>, ClError>;
 
-    /// Changes the minimum contrast. The search for the pattern cannot be switched on or off.
-    fn set_contrast(&mut self, contrast: Contrast);
+    /// Sets the minimum contrast; returns whether it was another one. The search for the pattern cannot be switched on or off.
+    fn set_contrast(&mut self, contrast: Contrast) -> bool;
 }

@@ -103,6 +103,10 @@ pub struct PitchThreshold {
     before_trial: Option<BeforeTrial>,
     scales: Option<Scales>,
     settings: PitchThresholdSettings,
+    /// The pitches along x and y, or the lengths of the lattice's vectors, px; 0 for none.
+    pitches: [f64; 2],
+    /// The vectors along which pixels are compared, if not along rows and columns.
+    lattice: Option<Lattice>,
     /// The window of the last frame.
     window: Window,
     /// The pitches or vectors themselves; by its number, each that is in use.
@@ -133,7 +137,7 @@ impl PitchThreshold {
 
     /// The vectors along which frames are compared, if not along rows and columns.
     pub fn lattice(&self) -> Option<Lattice> {
-        self.settings.turned()
+        self.lattice
     }
 
     /// The minimum contrast in use.
@@ -193,7 +197,7 @@ impl PitchThreshold {
 
 impl Repeating for PitchThreshold {
     fn pitches(&self) -> [f64; 2] {
-        self.settings.lengths()
+        self.pitches
     }
 
     fn learn_contrast(
@@ -220,11 +224,12 @@ impl Repeating for PitchThreshold {
         )
     }
 
-    fn set_contrast(&mut self, contrast: Contrast) {
-        if self.presence.is_some() && contrast != Contrast::Off {
-            self.contrast = contrast;
-            self.is_measured = true;
+    fn set_contrast(&mut self, contrast: Contrast) -> bool {
+        if self.presence.is_none() || contrast == Contrast::Off {
+            return false;
         }
+        let was_measured = std::mem::replace(&mut self.is_measured, true);
+        std::mem::replace(&mut self.contrast, contrast) != contrast || !was_measured
     }
 }
 
@@ -378,7 +383,7 @@ impl Submitted for PitchThreshold {
                 [none, none, Arg::I32(0), none, none]
             }
         };
-        let levels = match self.settings.turned() {
+        let levels = match self.lattice {
             Some(_) => &[],
             None => &levels[..],
         };
@@ -430,6 +435,10 @@ impl Inspection for PitchThreshold {
         self.sights_of(values)
     }
 
+    fn sees_all_alike(&self) -> bool {
+        true
+    }
+
     fn mean_level(&mut self) -> Result<Option<f64>, ClError> {
         match (self.contrast, &mut self.presence) {
             (Contrast::Known(contrast), Some(presence)) => {
@@ -445,8 +454,8 @@ impl Inspection for PitchThreshold {
                 Contrast::Unknown => JudgedPixels::default(),
                 _ => self.judged_pixels,
             },
-            pitches: self.settings.lengths(),
-            lattice: self.settings.turned(),
+            pitches: self.pitches,
+            lattice: self.lattice,
             alignment: None,
             ignored: self.ignore.as_ref().map(Ignore::bitmap).cloned(),
         }

@@ -570,6 +570,10 @@ impl Inspection for Reference {
         Ok(sight.into_iter().collect())
     }
 
+    fn sees_all_alike(&self) -> bool {
+        true
+    }
+
     fn basis(&self) -> Basis {
         let reading = self.reading.as_ref();
         Basis {

@@ -418,10 +418,10 @@ impl Repeating for Texture {
         presence.learn(context, frame, rows, &repeats, counters, meter)
     }
 
-    fn set_contrast(&mut self, contrast: Contrast) {
-        if self.presence.is_some() && contrast != Contrast::Off {
-            self.contrast = contrast;
-        }
+    fn set_contrast(&mut self, contrast: Contrast) -> bool {
+        self.presence.is_some()
+            && contrast != Contrast::Off
+            && std::mem::replace(&mut self.contrast, contrast) != contrast
     }
 }
 

@@ -305,8 +305,16 @@ pub struct InForce<S, O> {
     pub operator: O,
     /// Its settings.
     pub settings: S,
-    /// Counts the operators of the element since its start.
+    /// Grows with each operator of the element, and with each change of the one in use: as long as it stays, what an element
+    /// derives from settings and operator does.
     pub number: u64,
+}
+
+impl<S, O> InForce<S, O> {
+    /// The operator was changed for the frames from now on.
+    pub fn note_change(&mut self) {
+        self.number += 1;
+    }
 }
 
 /// The operator in use, and its replacement when settings change.
@@ -321,7 +329,7 @@ pub struct Live<S, O> {
     build: Option<Build<S, O>>,
     /// The revision of the properties that was applied last; see [`Self::follow`].
     revision: Option<u64>,
-    /// Number of the operator that was built last.
+    /// [`InForce::number`] before the operator in use.
     number: u64,
     refused: LastReport<S>,
     pending: Option<Pending<S, O>>,
@@ -352,7 +360,8 @@ impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
         build: impl Fn(&S) -> Result<O, ClError> + Send + Sync + 'static,
     ) -> Result<(), ClError> {
         // Two operators for large frames may not fit in the device's memory.
-        (self.in_force, self.pending) = (None, None);
+        self.release_operator();
+        self.pending = None;
         self.revision = None;
         self.refused.clear();
         let element = self.element.clone();
@@ -364,12 +373,18 @@ impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
     }
 
     fn put_in_force(&mut self, operator: O, settings: S) {
-        self.number += 1;
+        self.release_operator();
         self.in_force = Some(InForce {
             operator,
             settings,
-            number: self.number,
+            number: self.number + 1,
         });
+    }
+
+    fn release_operator(&mut self) {
+        if let Some(before) = self.in_force.take() {
+            self.number = before.number;
+        }
     }
 
     /// The operator in use and its settings; `None` before caps were accepted.
@@ -559,6 +574,24 @@ mod tests {
         assert_eq!(follow(2), (20, 2));
         assert_eq!(follow(-1), (20, 2));
         assert_eq!(restored, [(-1, 1), (-1, 2)]);
+    }
+
+    #[test]
+    fn live_an_operator_after_a_changed_one_has_another_number() {
+        gst::init().expect("GStreamer");
+        let mut live = Live::new(&gst::Bin::new());
+        let mut numbers = Vec::new();
+        for settings in [1, 2] {
+            live.start(settings, build).expect("live");
+            for wanted in [settings, settings + 5] {
+                live.apply(wanted, |_, _| ()).expect("no failing call");
+                let in_force = live.in_force().expect("an operator");
+                numbers.push(in_force.number);
+                in_force.note_change();
+                numbers.push(in_force.number);
+            }
+        }
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::elements::{
         ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, FrameStream, Live, Negotiated,
         Target, Treatment, put_back,
     },
-    debug_category, lock, pad_templates,
+    debug_category, element_class, lock, pad_templates,
     property_table::{PropertyTable, properties, property_methods},
     text::Location,
 };
@@ -117,12 +117,25 @@ static PROPERTIES: LazyLock<PropertyTable<ClFlatField>> = LazyLock::new(|| {
     PropertyTable::new(&CAT).with(|this| &this.properties, rows)
 });
 
-#[glib::object_subclass]
-impl ObjectSubclass for ClFlatField {
-    const NAME: &'static str = "GstClFlatField";
-    type Type = super::ClFlatField;
-    type ParentType = ClBaseFilter;
+fn templates() -> &'static [gst::PadTemplate] {
+    static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+        let caps = gst_video::VideoCapsBuilder::new()
+            .format_list(FLAT_FORMATS.iter().copied())
+            .build();
+        pad_templates(&caps, &caps)
+    });
+    TEMPLATES.as_ref()
 }
+
+element_class!(
+    ClFlatField: ClBaseFilter,
+    "GstClFlatField",
+    templates(),
+    "OpenCL flat field",
+    "Filter/Effect/Video",
+    "Evens out lamps, lenses and sensors with a dark and a white reference, on an OpenCL \
+     device",
+);
 
 impl ObjectImpl for ClFlatField {
     property_methods!(PROPERTIES);
@@ -144,33 +157,6 @@ impl ObjectImpl for ClFlatField {
             ]
         });
         SIGNALS.as_ref()
-    }
-}
-
-impl GstObjectImpl for ClFlatField {}
-
-impl ElementImpl for ClFlatField {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "OpenCL flat field",
-                "Filter/Effect/Video",
-                "Evens out lamps, lenses and sensors with a dark and a white reference, on an OpenCL \
-                 device",
-                "gst-plugin-clinspect developers",
-            )
-        });
-        Some(&*METADATA)
-    }
-
-    fn pad_templates() -> &'static [gst::PadTemplate] {
-        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let caps = gst_video::VideoCapsBuilder::new()
-                .format_list(FLAT_FORMATS.iter().copied())
-                .build();
-            pad_templates(&caps, &caps)
-        });
-        TEMPLATES.as_ref()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::elements::{
     base_filter::{
         self, ClBaseFilter, ClBaseFilterImpl, Frame, FrameStream, Live, Negotiated, put_back,
     },
-    debug_category, lock,
+    debug_category, element_class, lock,
     property_table::{PropertyTable, properties, property_methods},
 };
 use clinspect_core::ClError;
@@ -73,35 +73,17 @@ pub struct ClGaussian {
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clgaussian", "OpenCL Gaussian filter"));
 
-#[glib::object_subclass]
-impl ObjectSubclass for ClGaussian {
-    const NAME: &'static str = "GstClGaussian";
-    type Type = super::ClGaussian;
-    type ParentType = ClBaseFilter;
-}
+element_class!(
+    ClGaussian: ClBaseFilter,
+    "GstClGaussian",
+    base_filter::templates(),
+    "OpenCL Gaussian filter",
+    "Filter/Effect/Video",
+    "Smooths every component of a frame with a Gaussian on an OpenCL device",
+);
 
 impl ObjectImpl for ClGaussian {
     property_methods!(PROPERTIES);
-}
-
-impl GstObjectImpl for ClGaussian {}
-
-impl ElementImpl for ClGaussian {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "OpenCL Gaussian filter",
-                "Filter/Effect/Video",
-                "Smooths every component of a frame with a Gaussian on an OpenCL device",
-                "gst-plugin-clinspect developers",
-            )
-        });
-        Some(&*METADATA)
-    }
-
-    fn pad_templates() -> &'static [gst::PadTemplate] {
-        base_filter::templates()
-    }
 }
 
 impl BaseTransformImpl for ClGaussian {

@@ -19,7 +19,7 @@ use crate::elements::{
         MessageGate, MessageSettings, Negotiated, put_back, refuse,
     },
     checked::CheckedValue,
-    debug_category, lock,
+    debug_category, element_class, lock,
     property_table::{PropertyTable, properties, property_methods},
     structure::{Structure, structure},
 };
@@ -114,12 +114,14 @@ static PROPERTIES: LazyLock<PropertyTable<ClHistogram>> = LazyLock::new(|| {
     PropertyTable::new(&CAT).with(|this| &this.properties, rows)
 });
 
-#[glib::object_subclass]
-impl ObjectSubclass for ClHistogram {
-    const NAME: &'static str = "GstClHistogram";
-    type Type = super::ClHistogram;
-    type ParentType = ClBaseFilter;
-}
+element_class!(
+    ClHistogram: ClBaseFilter,
+    "GstClHistogram",
+    base_filter::templates(),
+    "OpenCL histogram",
+    "Filter/Analyzer/Video",
+    "Attaches each frame's histogram as metadata; counts on an OpenCL device",
+);
 
 impl ObjectImpl for ClHistogram {
     property_methods!(PROPERTIES);
@@ -136,26 +138,6 @@ impl ObjectImpl for ClHistogram {
             vec![take_reference.build()]
         });
         SIGNALS.as_ref()
-    }
-}
-
-impl GstObjectImpl for ClHistogram {}
-
-impl ElementImpl for ClHistogram {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "OpenCL histogram",
-                "Filter/Analyzer/Video",
-                "Attaches each frame's histogram as metadata; counts on an OpenCL device",
-                "gst-plugin-clinspect developers",
-            )
-        });
-        Some(&*METADATA)
-    }
-
-    fn pad_templates() -> &'static [gst::PadTemplate] {
-        base_filter::templates()
     }
 }
 

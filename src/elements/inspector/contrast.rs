@@ -9,12 +9,12 @@ use gst::{glib::subclass::Signal, prelude::*, subclass::prelude::*};
 
 use super::pattern::{Estimated, PATIENCE};
 use crate::elements::{
-    base_filter::{ClBaseFilter, View},
+    base_filter::{ClBaseFilter, ClBaseFilterExt, InForce, View},
     last_report::LastReport,
 };
-use clinspect_core::{ClError, pitch_estimate::LARGEST_TOLERANCE};
+use clinspect_core::{ClError, learning::Contrasts, pitch_estimate::LARGEST_TOLERANCE};
 use clinspect_opencl::{Meter, frame::ClFrame};
-use clinspect_operators::{Components, Contrast, Contrasts, Repeating, Submitted, contrast_q4};
+use clinspect_operators::{Components, Contrast, Repeating, Submitted, contrast_q4};
 
 /// Learns the contrast.
 #[derive(Default)]
@@ -47,7 +47,7 @@ pub fn in_words(contrasts: impl Iterator<Item = Contrast>) -> String {
 /// The action signal `take-contrast` of an element; `presence` is its part.
 pub fn contrast_signal<T>(presence: fn(&T) -> &Presence) -> Signal
 where
-    T: ObjectSubclass<Type: IsA<gst::Element>>,
+    T: ObjectSubclass<Type: IsA<ClBaseFilter> + IsA<gst::Element>>,
 {
     Signal::builder("take-contrast")
         .action()
@@ -56,6 +56,7 @@ where
             let element = element.downcast_ref::<T::Type>()?;
             let presence = presence(element.imp());
             presence.is_wanted.store(true, Ordering::Relaxed);
+            element.revise();
             None
         })
         .build()
@@ -77,26 +78,35 @@ impl Learned {
     pub fn minimum(&self, pitches: [f64; 2], operators: usize) -> Option<Contrasts> {
         let (contrasts, with, of) = self.contrast?;
         let is_known = is_about(of, pitches) && with == operators;
-        is_known.then(|| Contrasts(contrasts.0.map(|contrast| contrast / 2.0)))
+        is_known.then(|| contrasts.map(|contrast| contrast / 2.0))
+    }
+
+    /// Gives the operator in use its minimum contrasts.
+    pub fn give<S, O: Submitted + Repeating>(&self, in_force: &mut InForce<S, Components<O>>) {
+        let operator = &mut in_force.operator;
+        let minimum = self.minimum(operator.pitches(), operator.all().len());
+        if operator.set_minimum(minimum) {
+            in_force.note_change();
+        }
     }
 }
 
 impl Presence {
     /// Takes the least contrasts of the frames from which limits were learned; `wanted` is the contrast that is set.
-    pub fn take_learned<O: Submitted + Repeating>(
+    pub fn take_learned<S, O: Submitted + Repeating>(
         (element, estimated): (&ClBaseFilter, &Estimated),
         wanted: Contrast,
-        comparison: &mut Components<O>,
+        in_force: &mut InForce<S, Components<O>>,
         learned: &mut Learned,
         contrasts: Contrasts,
     ) {
         if wanted != Contrast::Unknown || contrasts.largest() <= 0.0 {
             return;
         }
-        let operators = comparison.all().len();
+        let operators = in_force.operator.all().len();
         learned.contrast = Some((contrasts, operators, None));
         estimated.set_contrast(element, contrasts.largest());
-        comparison.set_minimum(learned.minimum(comparison.pitches(), operators));
+        learned.give(in_force);
     }
 
     /// Forgets the contrast, at new caps.
@@ -110,11 +120,11 @@ impl Presence {
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn update<O: Submitted + Repeating>(
+    pub fn update<S, O: Submitted + Repeating>(
         &self,
         (element, estimated): (&ClBaseFilter, &Estimated),
         (wanted, estimated_axes): (Contrast, [bool; 2]),
-        comparison: &mut Components<O>,
+        in_force: &mut InForce<S, Components<O>>,
         learned: &mut Learned,
         view: &View,
     ) -> Result<(), ClError> {
@@ -122,6 +132,7 @@ impl Presence {
             self.forget(element, estimated, learned);
             return Ok(());
         }
+        let comparison = &mut in_force.operator;
         let pitches = comparison.pitches();
         let operators = comparison.all().len();
         let wanted = self.is_wanted.swap(false, Ordering::Relaxed);
@@ -136,7 +147,7 @@ impl Presence {
             estimated.set_contrast(element, contrast.unwrap_or(0.0));
             self.warn(element, learned, pitches);
         }
-        comparison.set_minimum(learned.minimum(pitches, operators));
+        learned.give(in_force);
         Ok(())
     }
 
@@ -186,7 +197,7 @@ pub fn contrasts_of<O: Submitted + Repeating>(
     };
     let contrasts = comparison.learn_contrasts(frame, rows, estimated_axes, meter)?;
     Ok(contrasts
-        .map(|Contrasts(contrasts)| Contrasts(contrasts.map(seen)))
+        .map(|contrasts| contrasts.map(seen))
         .filter(|contrasts| contrasts.largest() > 0.0))
 }
 

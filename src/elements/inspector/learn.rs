@@ -104,7 +104,7 @@ impl Requests {
     }
 
     /// Whether this was asked for since the last frame.
-    pub fn is_pending(&self) -> bool {
+    fn is_pending(&self) -> bool {
         self.is_wanted.load(Ordering::Relaxed)
     }
 }
@@ -114,8 +114,8 @@ pub fn signals<T: InspectorImpl>() -> [Signal; 2] {
     let learn = Signal::builder("learn").action().class_handler(|args| {
         let element = args.first()?.get::<gst::Element>().ok()?;
         let element = element.downcast_ref::<T::Type>()?;
-        let requests = &element.imp().inspector().learning;
-        requests.is_wanted.store(true, Ordering::Relaxed);
+        element.imp().inspector().learning.request();
+        element.upcast_ref::<ClBaseFilter>().revise();
         None
     });
     let forget = Signal::builder("forget")
@@ -126,6 +126,7 @@ pub fn signals<T: InspectorImpl>() -> [Signal; 2] {
             let element = element.downcast_ref::<T::Type>()?;
             let frame = args.get(1)?.get::<u64>().ok()?;
             lock(&element.imp().inspector().learning.forgotten).push(frame);
+            element.upcast_ref::<ClBaseFilter>().revise();
             None
         });
     [learn.build(), forget.build()]
@@ -160,23 +161,13 @@ impl<S> DemandSettings<S> {
     }
 }
 
-/// What an inspector has learned, kept from frame to frame.
+/// The limits that an inspector learns or has learned, kept from frame to frame.
 pub(super) struct Learning<S> {
-    /// The good frames; `None` if nothing is learned and nothing was.
-    learner: Option<Learner>,
+    /// The good frames.
+    learner: Learner,
     under: Option<DemandSettings<S>>,
     /// Limits were learned from these frames, some of which may have been forgotten.
     has_learned: bool,
-}
-
-impl<S> Default for Learning<S> {
-    fn default() -> Self {
-        Self {
-            learner: None,
-            under: None,
-            has_learned: false,
-        }
-    }
 }
 
 /// Decides whether a frame passes.
@@ -196,87 +187,43 @@ pub(super) struct NewLimits {
 }
 
 impl<S: Clone + PartialEq> Learning<S> {
-    /// New caps: learns from the new frames if limits were being learned.
-    pub fn begin_again(&mut self, requests: &Requests) {
-        if self.missing() > 0 && !self.has_learned {
-            requests.is_wanted.store(true, Ordering::Relaxed);
+    /// Learns from the next `frames` good frames.
+    fn new(frames: usize) -> Self {
+        Self {
+            learner: Learner::new(frames),
+            under: None,
+            has_learned: false,
         }
-        *self = Self::default();
     }
 
     /// Goes on from a file.
-    pub fn restore(&mut self, learner: Learner) {
-        *self = Self {
-            learner: Some(learner),
+    pub fn from_file(learner: Learner) -> Self {
+        Self {
+            learner,
             under: None,
             has_learned: true,
-        };
+        }
+    }
+
+    /// Whether no limits were learned yet.
+    pub fn is_unfinished(&self) -> bool {
+        self.missing() > 0 && !self.has_learned
     }
 
     /// The good frames.
-    pub fn learner(&self) -> Option<&Learner> {
-        self.learner.as_ref()
+    pub fn learner(&self) -> &Learner {
+        &self.learner
     }
 
-    /// Number of good frames that are wanted.
-    pub fn wanted(&self) -> usize {
-        self.learner.as_ref().map_or(0, Learner::wanted)
-    }
-
-    /// Number of good frames that are missing; 0 if nothing is being learned.
+    /// Number of good frames that are missing.
     pub fn missing(&self) -> usize {
-        self.learner.as_ref().map_or(0, Learner::missing)
+        self.learner.missing()
     }
 
     /// The good frames so far and all.
-    pub fn progress(&self) -> Option<[u32; 2]> {
-        let learner = self.learner.as_ref()?;
-        let [good, wanted] = [learner.good().len(), learner.wanted()];
-        Some([good, wanted].map(|frames| u32::try_from(frames).unwrap_or(u32::MAX)))
-    }
-
-    /// Takes the requests of other threads, before a frame. Returns the limits if frames were forgotten.
-    pub fn take<C: Comparing<Settings = S>>(
-        &mut self,
-        requests: &Requests,
-        settings: &LearnSettings,
-        element: &ClBaseFilter,
-        operator: &C::Operator,
-        own: &mut C,
-    ) -> Option<NewLimits> {
-        if requests.is_wanted.swap(false, Ordering::Relaxed) {
-            let wanted = settings.frames as usize;
-            let frames = match own.together() {
-                Some(together) => together.possible_frames(element, wanted),
-                None => wanted,
-            };
-            *self = Self {
-                learner: Some(Learner::new(frames)),
-                ..Self::default()
-            };
-        }
-        let frames = std::mem::take(&mut *lock(&requests.forgotten));
-        let mut is_changed = false;
-        for frame in frames {
-            let was_gathered = own.together().is_some_and(|own| own.forget(frame));
-            let learner = self.learner.as_mut();
-            if learner.is_some_and(|learner| learner.forget(frame)) {
-                is_changed |= !was_gathered;
-            } else if !was_gathered {
-                gst::element_warning!(
-                    element,
-                    gst::LibraryError::Settings,
-                    (
-                        "frame {} cannot be forgotten, because nothing was learned from it; the message of the learned \
-                         limits names the frame that set each of them",
-                        frame
-                    )
-                );
-            }
-        }
-        (is_changed && self.has_learned)
-            .then(|| self.learned(settings, &operator.limits()))
-            .flatten()
+    pub fn progress(&self) -> [u32; 2] {
+        let frames = [self.learner.good().len(), self.learner.wanted()];
+        frames.map(|frames| u32::try_from(frames).unwrap_or(u32::MAX))
     }
 
     /// Whether the frames so far were compared under these settings.
@@ -287,14 +234,13 @@ impl<S: Clone + PartialEq> Learning<S> {
     /// Whether a frame that is compared under these settings counts. Begins anew if the frames so far were compared under
     /// others.
     pub fn counts<C: Comparing<Settings = S>>(&mut self, settings: &S, judge: &Judge) -> bool {
-        let Some(learner) = self.learner.as_mut().filter(|l| l.missing() > 0) else {
+        if self.missing() == 0 {
             return false;
-        };
+        }
         let under = judge.under::<C>(settings);
         if self.under.as_ref() != Some(&under) {
             if self.under.is_some() {
-                *learner = Learner::new(learner.wanted());
-                self.has_learned = false;
+                *self = Self::new(self.learner.wanted());
             }
             self.under = Some(under);
         }
@@ -309,10 +255,9 @@ impl<S: Clone + PartialEq> Learning<S> {
         settings: &LearnSettings,
         limits: &[Limit],
     ) -> Option<NewLimits> {
-        let learner = self.learner.as_mut()?;
-        learner.add(frame, demands, *contrasts);
-        self.has_learned |= learner.missing() == 0;
-        (learner.missing() == 0)
+        self.learner.add(frame, demands, *contrasts);
+        self.has_learned |= self.missing() == 0;
+        (self.missing() == 0)
             .then(|| self.learned(settings, limits))
             .flatten()
     }
@@ -324,7 +269,7 @@ impl<S: Clone + PartialEq> Learning<S> {
         settings: &LearnSettings,
         limits: &[Limit],
     ) -> Option<NewLimits> {
-        let mut learner = Learner::new(self.learner.as_ref()?.wanted());
+        let mut learner = Learner::new(self.learner.wanted());
         for Good {
             frame,
             demands,
@@ -333,18 +278,12 @@ impl<S: Clone + PartialEq> Learning<S> {
         {
             learner.add(*frame, demands, *contrasts);
         }
-        self.learner = Some(learner);
+        self.learner = learner;
         self.has_learned = true;
         self.learned(settings, limits)
     }
 
-    /// Nothing can be learned from the frames.
-    pub fn give_up(&mut self) {
-        *self = Self::default();
-    }
-
     fn learned(&self, settings: &LearnSettings, limits: &[Limit]) -> Option<NewLimits> {
-        let learner = self.learner.as_ref()?;
         let rules = limits.iter().map(|limit| Rule {
             margin: if settings.margin < 0.0 {
                 limit.rule.margin
@@ -353,7 +292,7 @@ impl<S: Clone + PartialEq> Learning<S> {
             },
             ..limit.rule
         });
-        let learned = learner.learned(&rules.collect::<Vec<_>>())?;
+        let learned = self.learner.learned(&rules.collect::<Vec<_>>())?;
         let named = limits.iter().zip(learned).map(|(limit, learned)| {
             // A component that is the same in all good frames demands nothing, but a limit of 0 is invalid.
             let limit_in_range = learned.limit.max(limit.step).min(limit.most);
@@ -367,30 +306,10 @@ impl<S: Clone + PartialEq> Learning<S> {
         });
         Some(NewLimits {
             limits: named.collect(),
-            contrasts: learner.contrasts(),
-            frames: learner.good().len(),
-            missing: learner.missing(),
+            contrasts: self.learner.contrasts(),
+            frames: self.learner.good().len(),
+            missing: self.missing(),
         })
-    }
-
-    /// The warning at the end of a stream that had too few frames; `None` if nothing is being learned.
-    /// `gathered`: frames that were good and have told no demands.
-    pub fn why_unfinished(
-        &self,
-        requests: &Requests,
-        settings: &LearnSettings,
-        gathered: usize,
-    ) -> Option<String> {
-        let [good, wanted] = if requests.is_pending() {
-            [0, settings.frames]
-        } else {
-            let [good, wanted] = self.progress().filter(|_| self.missing() > 0)?;
-            [good.saturating_add(gathered as u32), wanted]
-        };
-        Some(format!(
-            "the stream ended after {good} of {wanted} good frames of learn, so the limits are those of before; lower \
-             frames in the property learn, or let more good frames pass"
-        ))
     }
 }
 
@@ -426,9 +345,84 @@ impl<O> TrainingFrame<O> {
 }
 
 impl<C: Comparing> InspectorStream<C> {
-    /// Number of frames that were kept during a training and are not judged yet.
-    pub(super) fn kept(&self) -> usize {
-        self.own.kept() + usize::from(self.kept.is_some())
+    /// Takes the signals `learn` and `forget`.
+    pub(super) fn take_requests(&mut self) -> Result<(), ClError> {
+        let requests = &self.element.inspector().learning;
+        let object = self.element.obj();
+        let element: &ClBaseFilter = object.upcast_ref();
+        let settings = &self.reporting.learn;
+        if requests.is_wanted.swap(false, Ordering::Relaxed) {
+            // It asks for the frames that follow.
+            self.own.forget_kept();
+            self.kept = None;
+            let wanted = settings.frames as usize;
+            let frames = match self.own.together() {
+                Some(together) => {
+                    together.begin_again();
+                    together.possible_frames(element, wanted)
+                }
+                None => wanted,
+            };
+            self.limits = Some(Learning::new(frames));
+        }
+        let frames = std::mem::take(&mut *lock(&requests.forgotten));
+        let mut is_changed = false;
+        for frame in frames {
+            let together = self.own.together();
+            let was_gathered = together.is_some_and(|together| together.forget(frame));
+            let learning = self.limits.as_mut();
+            if learning.is_some_and(|learning| learning.learner.forget(frame)) {
+                is_changed |= !was_gathered;
+            } else if !was_gathered {
+                gst::element_warning!(
+                    element,
+                    gst::LibraryError::Settings,
+                    (
+                        "frame {} cannot be forgotten, because nothing was learned from it; the message of the learned \
+                         limits names the frame that set each of them",
+                        frame
+                    )
+                );
+            }
+        }
+        let learning = (self.limits.as_ref()).filter(|limits| is_changed && limits.has_learned);
+        let limits = self.live.in_force()?.operator.limits();
+        match learning.and_then(|learning| learning.learned(settings, &limits)) {
+            Some(learned) => self.apply(&learned, None),
+            None => Ok(()),
+        }
+    }
+
+    /// A frame demands this of the limits. They are learned after the last frame, and judge the next one.
+    pub(super) fn count(
+        &mut self,
+        frame_number: u64,
+        demands: &(Vec<Demand>, Contrasts),
+    ) -> Result<(), ClError> {
+        let limits = self.live.in_force()?.operator.limits();
+        let settings = &self.reporting.learn;
+        let learning = self.limits.as_mut();
+        match learning.and_then(|learning| learning.add(frame_number, demands, settings, &limits)) {
+            Some(learned) => self.apply(&learned, None),
+            None => Ok(()),
+        }
+    }
+
+    /// The warning at the end of a stream that had too few frames; `None` if nothing is being learned.
+    pub(super) fn why_unfinished(&mut self) -> Option<String> {
+        let inspector = self.element.inspector();
+        let [good, wanted] = if inspector.learning.is_pending() {
+            [0, lock(&inspector.reporting).learn.usable().frames]
+        } else {
+            let gathered = self.gathered() as u32;
+            let learning = self.limits.as_ref();
+            let [good, wanted] = learning.filter(|limits| limits.missing() > 0)?.progress();
+            [good.saturating_add(gathered), wanted]
+        };
+        Some(format!(
+            "the stream ended after {good} of {wanted} good frames of learn, so the limits are those of before; lower \
+             frames in the property learn, or let more good frames pass"
+        ))
     }
 
     /// Judges frames that were kept during a training, for a while: the frame in work waits. Tells how far it is.
@@ -436,16 +430,17 @@ impl<C: Comparing> InspectorStream<C> {
     /// # Errors
     /// A failing OpenCL call.
     pub(super) fn judge_kept(&mut self, meter: &Arc<Meter>) -> Result<(), ClError> {
-        if self.kept() == 0 {
-            return Ok(());
-        }
         let begun = Instant::now();
         while begun.elapsed() < KEPT_TIME && self.kept() > 0 {
             self.judge_next_kept(meter)?;
         }
+        let learning = self.limits.as_ref();
         let fields = gst::Structure::builder(format!("{}-learning", C::Element::MESSAGE))
-            .field("frames", self.limits.progress().map_or(0, |[good, _]| good))
-            .field("missing-frames", self.limits.missing() as u32)
+            .field(
+                "frames",
+                learning.map_or(0, |learning| learning.progress()[0]),
+            )
+            .field("missing-frames", self.missing() as u32)
             .build();
         let object = self.element.obj();
         let message = gst::message::Element::builder(fields).src(&*object);
@@ -476,14 +471,16 @@ impl<C: Comparing> InspectorStream<C> {
             let Some(mut kept) = self.own.next_kept(operator, meter)? else {
                 return Ok(());
             };
-            if self.limits.counts::<C>(&settings, &judge) {
+            let learning = self.limits.as_mut();
+            if learning.is_some_and(|learning| learning.counts::<C>(&settings, &judge)) {
                 let (operator, subject, mask) = kept.parts(height, meter);
                 let finding = judge.begin(operator, subject, mask)?;
                 self.kept = finding.map(|finding| (kept, finding));
             }
             return Ok(());
         };
-        if !self.limits.is_under::<C>(&settings, &judge) {
+        let learning = self.limits.as_ref();
+        if !learning.is_some_and(|learning| learning.is_under::<C>(&settings, &judge)) {
             return Ok(());
         }
         let (operator, subject, mask) = kept.parts(height, meter);

@@ -37,7 +37,7 @@ pub use ignore::Ignore;
 use learn::Requests;
 pub use learn::{DemandSettings, TrainingFrame, signals as learn_signals};
 use properties::ReportSettings;
-pub use properties::{DrawnPicture, MaskedOutput, Output, OutputChoice, PitchThresholdOutput};
+pub use properties::{MaskedOutput, Output, OutputChoice, PitchThresholdOutput, ReferenceOutput};
 pub use rois::{check_regions, regions};
 pub use stream::InspectorStream;
 pub use together::{GoodFrame, Lesson, Together, Writer};

@@ -386,6 +386,11 @@ pub struct TurnCheck {
 }
 
 impl TurnCheck {
+    /// Whether no further frame is looked at.
+    pub fn is_over(&self) -> bool {
+        self.is_done || self.looked >= PATIENCE
+    }
+
     /// Looks at one of the first frames, until its lattice is found; `pitches` along x and y in use, px, 0 for none.
     ///
     /// # Errors
@@ -397,7 +402,7 @@ impl TurnCheck {
         pitches: [f64; 2],
         view: &View,
     ) -> Result<(), ClError> {
-        if self.is_done || self.looked >= PATIENCE || pitches == [0.0; 2] {
+        if self.is_over() || pitches == [0.0; 2] {
             return Ok(());
         }
         self.looked += 1;

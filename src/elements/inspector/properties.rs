@@ -49,94 +49,80 @@ pub trait OutputChoice:
 {
 }
 
-/// The output of `clpitchthreshold`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[enum_type(name = "GstClPitchThresholdOutput")]
-pub enum PitchThresholdOutput {
-    /// The mask.
-    #[default]
-    #[enum_value(
-        name = "Mask: the defect mask, with the results as meta",
-        nick = "mask"
-    )]
-    Mask,
-    /// The frame.
-    #[enum_value(
-        name = "Frame: frames unchanged, with the results and the packed mask as meta",
-        nick = "frame"
-    )]
-    Frame,
-    /// The difference before the threshold.
-    #[enum_value(
-        name = "Difference: the difference before the threshold as GRAY8, 128 for none, with the results and the \
-                packed mask as meta",
-        nick = "difference"
-    )]
-    Difference,
-}
-
-impl OutputChoice for PitchThresholdOutput {}
-
-impl From<PitchThresholdOutput> for Output {
-    fn from(choice: PitchThresholdOutput) -> Self {
-        match choice {
-            PitchThresholdOutput::Mask => Self::Mask,
-            PitchThresholdOutput::Frame => Self::Frame,
-            PitchThresholdOutput::Difference => Self::Picture(DrawnPicture::Difference),
+/// Declares the values of `output` of an element: the mask, the frame, and the pictures that the element draws.
+macro_rules! output_choice {
+    ($(#[$doc:meta])* $choice:ident, $type_name:literal $(, $picture:ident, $name:literal, $nick:literal)*) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+        #[enum_type(name = $type_name)]
+        pub enum $choice {
+            /// The mask.
+            #[default]
+            #[enum_value(name = "Mask: the defect mask, with the results as meta", nick = "mask")]
+            Mask,
+            /// The frame.
+            #[enum_value(
+                name = "Frame: frames unchanged, with the results and the packed mask as meta",
+                nick = "frame"
+            )]
+            Frame,
+            $(
+                #[doc = $name]
+                #[enum_value(name = $name, nick = $nick)]
+                $picture,
+            )*
         }
-    }
-}
 
-impl From<Output> for PitchThresholdOutput {
-    fn from(output: Output) -> Self {
-        match output {
-            Output::Frame => Self::Frame,
-            Output::Picture(DrawnPicture::Difference) => Self::Difference,
-            Output::Mask | Output::Picture(DrawnPicture::Model) => Self::Mask,
-        }
-    }
-}
+        impl OutputChoice for $choice {}
 
-/// The output of an element that draws no pictures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[enum_type(name = "GstClMaskedOutput")]
-pub enum MaskedOutput {
-    /// The mask.
-    #[default]
-    #[enum_value(
-        name = "Mask: the defect mask, with the results as meta",
-        nick = "mask"
-    )]
-    Mask,
-    /// The frame.
-    #[enum_value(
-        name = "Frame: frames unchanged, with the results and the packed mask as meta",
-        nick = "frame"
-    )]
-    Frame,
-}
-
-impl OutputChoice for MaskedOutput {}
-
-impl From<MaskedOutput> for Output {
-    fn from(choice: MaskedOutput) -> Self {
-        match choice {
-            MaskedOutput::Mask => Self::Mask,
-            MaskedOutput::Frame => Self::Frame,
-        }
-    }
-}
-
-impl From<Output> for MaskedOutput {
-    fn from(output: Output) -> Self {
-        match output {
-            Output::Frame => Self::Frame,
-            Output::Mask | Output::Picture(DrawnPicture::Model | DrawnPicture::Difference) => {
-                Self::Mask
+        impl From<$choice> for Output {
+            fn from(choice: $choice) -> Self {
+                match choice {
+                    $choice::Mask => Self::Mask,
+                    $choice::Frame => Self::Frame,
+                    $($choice::$picture => Self::Picture(DrawnPicture::$picture),)*
+                }
             }
         }
-    }
+
+        impl From<Output> for $choice {
+            fn from(output: Output) -> Self {
+                match output {
+                    Output::Frame => Self::Frame,
+                    $(Output::Picture(DrawnPicture::$picture) => Self::$picture,)*
+                    _ => Self::Mask,
+                }
+            }
+        }
+    };
 }
+
+output_choice!(
+    /// The output of an element that draws no pictures.
+    MaskedOutput,
+    "GstClMaskedOutput"
+);
+
+output_choice!(
+    /// The output of `clpitchthreshold`.
+    PitchThresholdOutput,
+    "GstClPitchThresholdOutput",
+    Difference,
+    "Difference: the difference before the threshold as GRAY8, 128 for none, with the results and the packed mask as meta",
+    "difference"
+);
+
+output_choice!(
+    /// The output of `clreference`.
+    ReferenceOutput,
+    "GstClReferenceOutput",
+    Model,
+    "Model: the mean of the training as GRAY8, with the results and the packed mask as meta",
+    "model",
+    Difference,
+    "Difference: the difference from the mean as GRAY8, 128 for none, with the results and the packed mask as meta",
+    "difference"
+);
 
 /// Settings of the list, the classes and the reports.
 #[derive(Debug, Clone)]

@@ -4,11 +4,14 @@ use std::path::Path;
 
 use gst::{prelude::*, subclass::prelude::*};
 
-use super::{Comparing, InspectorImpl, InspectorStream, learn::NewLimits};
+use super::{
+    Comparing, InspectorImpl, InspectorStream,
+    learn::{Learning, NewLimits},
+};
 use crate::elements::{base_filter::InForce, lock, saver::Saving};
 use clinspect_core::ClError;
 use clinspect_core::components::COMPONENTS;
-use clinspect_core::learning::{Demand, Good, Learner, MOST, UNITS};
+use clinspect_core::learning::{Contrasts, Demand, Good, Learner, MOST, UNITS};
 use clinspect_models::{ArrayRef, ModelError, ModelFile};
 use clinspect_operators::{Inspection, Limit};
 
@@ -89,7 +92,7 @@ impl<C: Comparing> InspectorStream<C> {
             Ok(Some((values, learner))) => {
                 let contrasts = learner.as_ref().map(Learner::contrasts).unwrap_or_default();
                 if let Some(learner) = learner {
-                    self.limits.restore(learner);
+                    self.limits = Some(Learning::from_file(learner));
                 }
                 let values = limits.iter().copied().zip(values);
                 self.set_limits(&values.collect::<Vec<_>>());
@@ -117,12 +120,12 @@ impl<C: Comparing> InspectorStream<C> {
     /// Writes the learned limits, if a file is named.
     pub(super) fn save_limits(&mut self, learned: &NewLimits) -> Result<(), ClError> {
         let learn = &self.reporting.learn;
-        let Some(learner) = self.limits.learner().filter(|_| learn.has_location()) else {
+        let Some(learning) = self.limits.as_ref().filter(|_| learn.has_location()) else {
             return Ok(());
         };
         let saved = Saved {
             limits: learned.values().map(|(_, value)| value).collect(),
-            learner: learner.clone(),
+            learner: learning.learner().clone(),
         };
         let InForce {
             operator, settings, ..
@@ -246,7 +249,7 @@ impl Of<'_> {
                 .iter()
                 .rev()
                 .fold(0, |n, &word| n << 32 | u64::from(word));
-            let contrasts = contrasts.map(|units| f64::from(units) / UNITS);
+            let contrasts = Contrasts(contrasts.map(|units| f64::from(units) / UNITS));
             learner.add(number, &demands.collect::<Vec<_>>(), contrasts);
         }
         Ok(Saved { limits, learner })
@@ -271,7 +274,7 @@ impl Of<'_> {
             .flat_map(|good| [good.frame as u32, (good.frame >> 32) as u32])
             .collect();
         let contrasts: Vec<u32> = (good.iter())
-            .flat_map(|good| good.contrasts.map(units))
+            .flat_map(|good| good.contrasts.0.map(units))
             .collect();
         let size = self.size.map(|v| v as u32);
         let table = [good.len(), self.limits.len()];

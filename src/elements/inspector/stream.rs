@@ -31,7 +31,7 @@ use clinspect_core::{
 };
 use clinspect_opencl::Meter;
 use clinspect_operators::{Basis, Inspection, Limit, Marked, Picture};
-use clinspect_results::{AlignStep, Alignment, DefectResult, Verdict};
+use clinspect_results::{AlignStep, Alignment, BlindLimit, DefectResult, Verdict};
 
 /// The work of a running inspector.
 pub struct InspectorStream<C: Comparing> {
@@ -42,7 +42,8 @@ pub struct InspectorStream<C: Comparing> {
     pub(super) reporting: UsableReportSettings,
     revision: Option<u64>,
     pub(super) classifier: Live<Rules, Classifier>,
-    pub(super) limits: LimitLearning<C::Settings>,
+    /// `None` if no limits are learned and none were.
+    pub(super) limits: Option<LimitLearning<C::Settings>>,
     /// Size of the frames and bits of their samples.
     pub(super) frames: ([usize; 2], u32),
     pub(super) saver: Saver,
@@ -56,9 +57,13 @@ pub struct InspectorStream<C: Comparing> {
     ignored: Option<(Arc<Bitmap>, gst::Buffer)>,
     gate: MessageGate,
     blindness: Blindness,
+    /// The limit that sees best, if it is blind.
+    blind: Option<BlindLimit>,
+    /// With which operator and whether while limits are learned [`Self::blind`] is found, if it is the same for all frames.
+    blind_of: Option<(u64, bool)>,
     /// The verdict on the last frame, and whether the frame was corrupted.
     last: Option<(Verdict, bool)>,
-    /// Numbers of the operator and the classifier whose names [`Self::names`] are; `None` if these are unknown.
+    /// Numbers of the operator and the classifier of [`Self::names`]; `None` if these are unknown.
     named: Option<[u64; 2]>,
     names: Names,
     /// The element's counters, since caps.
@@ -83,7 +88,7 @@ impl<C: Comparing> InspectorStream<C> {
             reporting: ReportSettings::default().usable(),
             revision: None,
             classifier: Live::new(object),
-            limits: LimitLearning::default(),
+            limits: None,
             frames: ([0; 2], 0),
             saver: Saver::default(),
             output,
@@ -93,6 +98,8 @@ impl<C: Comparing> InspectorStream<C> {
             ignored: None,
             gate: MessageGate::default(),
             blindness: Blindness::default(),
+            blind: None,
+            blind_of: None,
             last: None,
             named: None,
             names: Names::default(),
@@ -102,7 +109,8 @@ impl<C: Comparing> InspectorStream<C> {
         })
     }
 
-    /// Takes the properties of every inspector as they are now: a strip may have waited since [`Self::follow`].
+    /// Takes the properties of every inspector as they are now, and the signals: a strip may have waited since
+    /// [`Self::follow`].
     fn read_properties(&mut self) -> Result<(), ClError> {
         let object = self.element.obj();
         let revision = object.upcast_ref::<ClBaseFilter>().revision();
@@ -125,29 +133,18 @@ impl<C: Comparing> InspectorStream<C> {
         self.classifier.apply(rules, |refused, in_force| {
             put_back(&mut lock(&inspector.reporting).rules, refused, in_force);
             *last = None;
-        })
+        })?;
+        self.take_requests()
     }
 
-    /// Takes the signals `learn` and `forget`.
-    fn take_requests(&mut self) -> Result<(), ClError> {
-        let requests = &self.element.inspector().learning;
-        if requests.is_pending() {
-            // It asks for the frames that follow.
-            self.own.forget_kept();
-            self.kept = None;
-            if let Some(together) = self.own.together() {
-                together.begin_again();
-            }
-        }
-        let learn = &self.reporting.learn;
-        let object = self.element.obj();
-        let element: &ClBaseFilter = object.upcast_ref();
-        let operator = &self.live.in_force()?.operator;
-        let own = &mut self.own;
-        match (self.limits).take(requests, learn, element, operator, own) {
-            Some(learned) => self.apply(&learned, None),
-            None => Ok(()),
-        }
+    /// Number of frames that were kept during a training and are not judged yet.
+    pub(super) fn kept(&self) -> usize {
+        self.own.kept() + usize::from(self.kept.is_some())
+    }
+
+    /// Number of good frames that are missing; 0 if no limits are being learned.
+    pub(super) fn missing(&self) -> usize {
+        self.limits.as_ref().map_or(0, LimitLearning::missing)
     }
 
     /// Sets the properties of limits.
@@ -178,20 +175,6 @@ impl<C: Comparing> InspectorStream<C> {
         self.save_limits(learned)
     }
 
-    /// A frame demands this of the limits. They are learned after the last frame, and judge the next one.
-    pub(super) fn count(
-        &mut self,
-        frame_number: u64,
-        demands: &(Vec<Demand>, Contrasts),
-    ) -> Result<(), ClError> {
-        let limits = self.live.in_force()?.operator.limits();
-        let learn = &self.reporting.learn;
-        match self.limits.add(frame_number, demands, learn, &limits) {
-            Some(learned) => self.apply(&learned, None),
-            None => Ok(()),
-        }
-    }
-
     /// Marks the defects of a frame, and lists them if a list is wanted.
     fn inspect(&mut self, frame: &Frame, frame_number: u64) -> Result<Inspected, ClError> {
         let mut limits = self.reporting.listing;
@@ -209,7 +192,9 @@ impl<C: Comparing> InspectorStream<C> {
         let output = self.output;
         let in_force = self.live.in_force()?;
         let classifier = &self.classifier.in_force()?.operator;
-        let learning = &mut self.limits;
+        // The frames that were kept come first.
+        let may_count = !frame.is_corrupted && !has_kept;
+        let learning = self.limits.as_mut().filter(|_| may_count);
         let judge = Judge {
             rules: &self.reporting.rules,
             classifier,
@@ -219,9 +204,9 @@ impl<C: Comparing> InspectorStream<C> {
         let ((marked, listed, demands), mask) = masks.write(frame, |mask, picture| {
             let subject = frame.subject();
             let mut demands = None;
-            // The frames that were kept come first.
-            let may_count = !frame.is_corrupted && !has_kept;
-            if may_count && learning.counts::<C>(&in_force.settings, &judge) {
+            if let Some(learning) = learning
+                && learning.counts::<C>(&in_force.settings, &judge)
+            {
                 if let Some(together) = own.together() {
                     let InForce {
                         operator, settings, ..
@@ -230,7 +215,7 @@ impl<C: Comparing> InspectorStream<C> {
                         number: frame_number,
                         subject,
                         under: judge.under::<C>(settings),
-                        wanted: learning.wanted(),
+                        wanted: learning.learner().wanted(),
                     };
                     together.gather(operator, good)?;
                 } else if let Some(found) = judge.demands(&mut in_force.operator, subject, mask)? {
@@ -273,12 +258,13 @@ impl<C: Comparing> InspectorStream<C> {
     }
 }
 
-/// Names in results, and the threshold.
+/// Names in results, the threshold, and the other settings in words.
 #[derive(Default)]
 struct Names {
     classes: Vec<String>,
     channels: Vec<String>,
     threshold: f64,
+    settings: String,
 }
 
 /// What was found in a frame.
@@ -299,7 +285,12 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         self.meter = Some(caps.importer.meter().clone());
         self.kept = None;
         self.own.negotiate(&self.element, caps);
-        self.limits.begin_again(&inspector.learning);
+        let before = self.limits.take();
+        if before.is_some_and(|limits| limits.is_unfinished()) {
+            inspector.learning.request();
+        }
+        // Requests of the last frames are taken with the next one.
+        self.revision = None;
         lock(&inspector.ignore).read_again();
         self.classifier.start(reporting.rules, Classifier::new)?;
         self.masks = Some(match self.output {
@@ -372,10 +363,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             self.warn_unlearned(&error.to_string());
         }
         self.own.end(&self.element);
-        let gathered = self.gathered();
-        let inspector = self.element.inspector();
-        let learn = lock(&inspector.reporting).learn.usable().clone();
-        if let Some(why) = (self.limits).why_unfinished(&inspector.learning, &learn, gathered) {
+        if let Some(why) = self.why_unfinished() {
             let element = self.element.obj();
             let element: &ClBaseFilter = element.upcast_ref();
             gst::element_warning!(element, gst::StreamError::Format, ("{why}"));
@@ -384,18 +372,21 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
 
     fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
         self.read_properties()?;
-        self.take_requests()?;
-        self.take_lesson(false)?;
+        if self.limits.is_some() {
+            self.take_lesson(false)?;
+        }
         let object = self.element.obj().clone();
         let element: &ClBaseFilter = object.upcast_ref();
         let frame_number = element.frame_number(frame.buffer());
-        let missing = self.limits.missing();
+        let missing = self.missing();
         if missing > 0 && self.own.training().is_some() {
             let operator = &mut self.live.in_force()?.operator;
             (self.own).keep(operator, frame_number, frame.subject(), missing)?;
         }
         self.own.prepare(&self.element, self.live.in_force()?);
-        self.judge_kept(frame.meter())?;
+        if self.kept() > 0 {
+            self.judge_kept(frame.meter())?;
+        }
         let Inspected {
             marked,
             listed,
@@ -405,13 +396,16 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         if let Some(demands) = demands {
             self.count(frame_number, &demands)?;
         }
-        let progress = self.limits.progress().filter(|_| missing > 0);
-        let progress = progress.map(|[good, wanted]| {
+        let progress = self.limits.as_ref().filter(|_| missing > 0);
+        let progress = progress.map(LimitLearning::progress).map(|[good, wanted]| {
             let kept = self.kept() + self.gathered();
             let kept = u32::try_from(kept).unwrap_or(u32::MAX);
             [good.saturating_add(kept).min(wanted), wanted]
         });
-        let missing_frames = self.limits.missing().saturating_sub(self.gathered());
+        let missing_frames = match self.missing() {
+            0 => 0,
+            missing => missing.saturating_sub(self.gathered()),
+        };
         let in_force = self.live.in_force()?;
         let (reports, mm_per_pixel) = (&self.reporting.reports, self.reporting.mm_per_pixel);
         let is_scaled = mm_per_pixel.iter().all(|&mm| mm > 0.0);
@@ -440,9 +434,10 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
                 classes: classifier.names(),
                 channels: C::channels(in_force),
                 threshold: C::threshold(in_force),
+                settings: C::in_words(in_force),
             };
         }
-        let names = std::mem::take(&mut self.names);
+        let mut names = std::mem::take(&mut self.names);
         let defects = listed.defects.iter().map(|defect| {
             self.last_id = self.last_id.checked_add(1).unwrap_or(1);
             let class = classifier.class_of(&features(defect), defect.is_missing);
@@ -482,8 +477,8 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             overflow: listed.overflow,
             mm_per_pixel_x: mm_per_pixel[0],
             mm_per_pixel_y: mm_per_pixel[1],
-            class_names: names.classes,
-            channels: names.channels,
+            class_names: std::mem::take(&mut names.classes),
+            channels: std::mem::take(&mut names.channels),
             open_area: listed.largest_open,
             mask,
             corrupted: frame.is_corrupted,
@@ -493,10 +488,16 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         };
         result.verdict = Verdict::new(&result, &classifier.limits);
         if result.verdict == Verdict::Pass {
-            let sights = in_force.operator.sights(None)?;
-            let is_learning = result.learning.is_some();
-            result.blind = (self.blindness).judge(element, sights, C::Element::CHECK, is_learning);
-            result.verdict = Verdict::new(&result, &classifier.limits);
+            let of = (in_force.number, result.learning.is_some());
+            if self.blind_of != Some(of) {
+                let sights = in_force.operator.sights(None)?;
+                self.blind = (self.blindness).judge(element, sights, C::Element::CHECK, of.1);
+                self.blind_of = Some(of).filter(|_| in_force.operator.sees_all_alike());
+            }
+            if self.blind.is_some() {
+                result.blind.clone_from(&self.blind);
+                result.verdict = Verdict::new(&result, &classifier.limits);
+            }
         }
         for (name, count) in result.class_counts() {
             element.count_class(name, count);
@@ -523,7 +524,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             element.post(
                 times.message(element, C::Element::MESSAGE, summary, |fields| {
                     result.write_message(fields);
-                    fields.set("settings", C::in_words(in_force));
+                    fields.set("settings", &names.settings);
                     if reports.message_defects {
                         fields.set("defects", result.defect_structures());
                     }
@@ -535,7 +536,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         self.names = Names {
             classes: result.class_names,
             channels: result.channels,
-            threshold: result.threshold,
+            ..names
         };
         Ok(event)
     }

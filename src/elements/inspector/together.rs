@@ -80,10 +80,8 @@ pub trait Together<S, O> {
 impl<C: Comparing> InspectorStream<C> {
     /// Number of the frames that were gathered and have told no demands.
     pub(super) fn gathered(&mut self) -> usize {
-        let counted = self
-            .limits
-            .learner()
-            .map_or(0, |learner| learner.good().len());
+        let learning = self.limits.as_ref();
+        let counted = learning.map_or(0, |learning| learning.learner().good().len());
         let gathered = self
             .own
             .together()
@@ -110,13 +108,15 @@ impl<C: Comparing> InspectorStream<C> {
             Ok(None) => Ok(()),
             Ok(Some(Lesson { good, mut operator })) => {
                 let learn = &self.reporting.learn;
-                match self.limits.replace(&good, learn, &operator.limits()) {
+                let limits = operator.limits();
+                let learning = self.limits.as_mut();
+                match learning.and_then(|learning| learning.replace(&good, learn, &limits)) {
                     Some(learned) => self.apply(&learned, Some(&mut *operator)),
                     None => Ok(()),
                 }
             }
             Err(ClError::Refused(why)) => {
-                self.limits.give_up();
+                self.limits = None;
                 self.warn_unlearned(&why);
                 Ok(())
             }

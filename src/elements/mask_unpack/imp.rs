@@ -7,7 +7,9 @@ use gst::{glib, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 use gst_video::prelude::*;
 
-use crate::elements::{debug_category, last_report::LastReport, lock, pad_templates};
+use crate::elements::{
+    debug_category, element_class, last_report::LastReport, lock, pad_templates,
+};
 use clinspect_core::mask::{packed_stride, unpack_row};
 use clinspect_results::DefectResult;
 use clinspect_results::mask_caps::{BITMASK, bitmask_template, with_size};
@@ -92,40 +94,26 @@ impl ClMaskUnpack {
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clmaskunpack", "Packed mask to GRAY8"));
 
-#[glib::object_subclass]
-impl ObjectSubclass for ClMaskUnpack {
-    const NAME: &'static str = "GstClMaskUnpack";
-    type Type = super::ClMaskUnpack;
-    type ParentType = gst_base::BaseTransform;
+fn templates() -> &'static [gst::PadTemplate] {
+    static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
+        LazyLock::new(|| pad_templates(&bitmask_template(), &grey_template()));
+    TEMPLATES.as_ref()
 }
 
-impl ObjectImpl for ClMaskUnpack {}
-impl GstObjectImpl for ClMaskUnpack {}
+element_class!(
+    ClMaskUnpack: gst_base::BaseTransform,
+    "GstClMaskUnpack",
+    templates(),
+    "Mask unpacker",
+    "Filter/Converter/Video",
+    "Unpacks a 1-bit mask to GRAY8 (0 and 255)",
+);
 
+impl ObjectImpl for ClMaskUnpack {}
 fn grey_template() -> gst::Caps {
     gst_video::VideoCapsBuilder::new()
         .format(gst_video::VideoFormat::Gray8)
         .build()
-}
-
-impl ElementImpl for ClMaskUnpack {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "Mask unpacker",
-                "Filter/Converter/Video",
-                "Unpacks a 1-bit mask to GRAY8 (0 and 255)",
-                "gst-plugin-clinspect developers",
-            )
-        });
-        Some(&*METADATA)
-    }
-
-    fn pad_templates() -> &'static [gst::PadTemplate] {
-        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
-            LazyLock::new(|| pad_templates(&bitmask_template(), &grey_template()));
-        TEMPLATES.as_ref()
-    }
 }
 
 impl BaseTransformImpl for ClMaskUnpack {

@@ -15,7 +15,7 @@ use crate::elements::{
         self, ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, FrameStream, InForce, Learning,
         Live, Negotiated, Target, View, put_back,
     },
-    debug_category,
+    debug_category, element_class,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream, colour,
         contrast::{self, Learned, Presence},
@@ -25,9 +25,9 @@ use crate::elements::{
     lock,
     property_table::{PropertyTable, property_methods},
 };
-use clinspect_core::{ClError, components::COMPONENTS};
+use clinspect_core::{ClError, learning::Contrasts};
 use clinspect_operators::{
-    Components, Contrast, Contrasts, Limit, PitchThreshold, PitchThresholdSettings, Subject,
+    Components, Contrast, Limit, PitchThreshold, PitchThresholdSettings, Subject,
 };
 
 /// Frames with the same plan before kernels are compiled for it: a change of settings must not wait for the
@@ -50,9 +50,23 @@ pub struct State {
     turn_check: TurnCheck,
     steady: PlanAge,
     learned: Learned,
-    /// Vectors and multiples of the comparisons that judge few pixels, of the operator with this number.
+    /// Vectors and multiples of the comparisons that judge few pixels.
     weak: LastReport<Vec<(usize, u32)>>,
-    examined: u64,
+    /// [`InForce::number`] and the element's revision at the frame that was learned from last.
+    followed: [u64; 2],
+    /// What frames are looked at for, with this number and revision.
+    looks_for: Subjects,
+}
+
+/// For what frames are looked at before they are compared.
+#[derive(Debug, Clone, Copy, Default)]
+struct Subjects {
+    /// Pitches or vectors, which are estimated.
+    repeats: bool,
+    /// A pattern that is turned against the axes.
+    turn: bool,
+    /// The contrast, which is not known yet.
+    contrast: bool,
 }
 
 /// For how long the plan has been the same.
@@ -135,12 +149,15 @@ static PROPERTIES: LazyLock<PropertyTable<ClPitchThreshold>> = LazyLock::new(|| 
         .with_read_only(Estimated::spec(), |this| this.estimated.get().to_value())
 });
 
-#[glib::object_subclass]
-impl ObjectSubclass for ClPitchThreshold {
-    const NAME: &'static str = "GstClPitchThreshold";
-    type Type = super::ClPitchThreshold;
-    type ParentType = ClBaseFilter;
-}
+element_class!(
+    ClPitchThreshold: ClBaseFilter,
+    "GstClPitchThreshold",
+    inspector::templates(),
+    "OpenCL pitch comparison",
+    "Filter/Analyzer/Video",
+    "Compares a repeating pattern with itself on an OpenCL device, and sends a \
+     1-bit defect mask with a verdict",
+);
 
 impl ObjectImpl for ClPitchThreshold {
     property_methods!(PROPERTIES);
@@ -152,27 +169,6 @@ impl ObjectImpl for ClPitchThreshold {
             vec![take_contrast, learn, forget]
         });
         SIGNALS.as_ref()
-    }
-}
-
-impl GstObjectImpl for ClPitchThreshold {}
-
-impl ElementImpl for ClPitchThreshold {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "OpenCL pitch comparison",
-                "Filter/Analyzer/Video",
-                "Compares a repeating pattern with itself on an OpenCL device, and sends a \
-                 1-bit defect mask with a verdict",
-                "gst-plugin-clinspect developers",
-            )
-        });
-        Some(&*METADATA)
-    }
-
-    fn pad_templates() -> &'static [gst::PadTemplate] {
-        inspector::templates()
     }
 }
 
@@ -242,17 +238,9 @@ impl State {
     ) -> Result<(), ClError> {
         let object = element.obj();
         let object: &ClBaseFilter = object.upcast_ref();
-        let InForce {
-            operator, settings, ..
-        } = live.in_force()?;
-        let properties = &settings.properties;
-        let (wanted, wants_lattice) = (properties.estimates(), properties.estimates_lattice());
-        if self.estimation.follow(wanted, wants_lattice) {
-            element.estimated.set(object, &self.estimation);
-        }
-        let may_be_turned = properties.may_be_turned();
         let due = self.estimation.is_due(view);
         if due.pitches || due.lattice {
+            let operator = &mut live.in_force()?.operator;
             let before = self.estimation.vectors_of_frame();
             let due = (due, [true; 2]);
             let changes = self.estimation.update(operator, due, view)?;
@@ -264,12 +252,18 @@ impl State {
             let is_alone = in_use.pitches == [0.0; 2] && in_use.lattice.is_none();
             post_changes(object, &changes, is_alone);
         }
-        if may_be_turned {
-            let operator = &mut live.in_force()?.operator;
-            let pitches = operator.pitches();
-            (self.turn_check).update(object, operator, pitches, view)?;
-        }
         Ok(())
+    }
+
+    /// Takes what the settings in force ask to estimate.
+    fn follow(&mut self, element: &ClPitchThreshold, properties: &Settings) {
+        let (wanted, wants_lattice) = (properties.estimates(), properties.estimates_lattice());
+        if self.estimation.follow(wanted, wants_lattice) {
+            let object = element.obj();
+            element.estimated.set(object.upcast_ref(), &self.estimation);
+        }
+        self.looks_for.repeats = wanted != [false; 2];
+        self.looks_for.turn = properties.may_be_turned() && !self.turn_check.is_over();
     }
 
     /// Compares at the estimates from now on; `is_told`: as a message says.
@@ -389,20 +383,37 @@ impl Comparing for State {
         live: &mut Live<Plan, Operator>,
         view: &View,
     ) -> Result<(), ClError> {
-        self.estimate(element, live, view)?;
+        let object = element.obj();
+        let object: &ClBaseFilter = object.upcast_ref();
+        let revision = object.revision();
+        let InForce {
+            settings, number, ..
+        } = live.in_force()?;
+        if self.followed[0] != *number {
+            self.follow(element, &settings.properties);
+        }
+        if self.looks_for.repeats {
+            self.estimate(element, live, view)?;
+        }
         let in_force = live.in_force()?;
-        if std::mem::replace(&mut self.examined, in_force.number) != in_force.number {
+        if self.looks_for.turn {
+            let pitches = in_force.operator.pitches();
+            (self.turn_check).update(object, &mut in_force.operator, pitches, view)?;
+            self.looks_for.turn = !self.turn_check.is_over();
+        }
+        if self.followed[0] != in_force.number {
             element.warn_weak(in_force, &mut self.weak);
         }
-        let InForce {
-            operator, settings, ..
-        } = in_force;
-        let properties = &settings.properties;
-        let learned = &mut self.learned;
-        let object = element.obj();
-        let wanted = (properties.contrast(), properties.estimates());
-        let of = (object.upcast_ref(), &element.estimated);
-        (element.presence).update(of, wanted, operator, learned, view)
+        if self.looks_for.contrast || self.followed != [in_force.number, revision] {
+            let properties = &in_force.settings.properties;
+            let wanted = (properties.contrast(), properties.estimates());
+            let of = (object, &element.estimated);
+            let learned = &mut self.learned;
+            (element.presence).update(of, wanted, in_force, learned, view)?;
+            self.looks_for.contrast = wanted.0 == Contrast::Unknown && !self.learned.is_known();
+            self.followed = [in_force.number, revision];
+        }
+        Ok(())
     }
 
     fn learning(&self, in_force: &InForce<Plan, Operator>) -> Learning {
@@ -421,17 +432,15 @@ impl Comparing for State {
     }
 
     fn prepare(&mut self, element: &ClPitchThreshold, in_force: &mut InForce<Plan, Operator>) {
-        if self.steady.count(in_force, self.estimation.may_move()) {
+        let may_move = self.looks_for.repeats && self.estimation.may_move();
+        if self.steady.count(in_force, may_move) {
             element.obj().revise();
         }
-        let InForce {
-            operator, settings, ..
-        } = in_force;
         // A web learns from time to time only, and the comparison may have been built since then.
-        if settings.properties.contrast() == Contrast::Unknown {
-            let operators = operator.all().len();
-            let minimum = self.learned.minimum(operator.pitches(), operators);
-            operator.set_minimum(minimum);
+        if self.followed[0] != in_force.number
+            && in_force.settings.properties.contrast() == Contrast::Unknown
+        {
+            self.learned.give(in_force);
         }
     }
 
@@ -452,32 +461,29 @@ impl Comparing for State {
             window,
             meter,
         }: Subject,
-    ) -> Result<[f64; COMPONENTS], ClError> {
+    ) -> Result<Contrasts, ClError> {
         let InForce {
             operator, settings, ..
         } = in_force;
         let properties = &settings.properties;
         if properties.contrast() != Contrast::Unknown {
-            return Ok(Default::default());
+            return Ok(Contrasts::default());
         }
         let of = (frame, window.height);
         let contrasts = contrast::contrasts_of(operator, of, properties.estimates(), meter)?;
-        Ok(contrasts.unwrap_or_default().0)
+        Ok(contrasts.unwrap_or_default())
     }
 
     fn set_contrasts(
         &mut self,
         element: &ClPitchThreshold,
-        InForce {
-            operator, settings, ..
-        }: &mut InForce<Plan, Operator>,
-        contrasts: [f64; COMPONENTS],
+        in_force: &mut InForce<Plan, Operator>,
+        contrasts: Contrasts,
     ) {
         let object = element.obj();
         let of = (object.upcast_ref(), &element.estimated);
-        let wanted = settings.properties.contrast();
-        let contrasts = Contrasts(contrasts);
-        Presence::take_learned(of, wanted, operator, &mut self.learned, contrasts);
+        let wanted = in_force.settings.properties.contrast();
+        Presence::take_learned(of, wanted, in_force, &mut self.learned, contrasts);
     }
 
     fn channels(in_force: &InForce<Plan, Operator>) -> Vec<String> {

@@ -7,7 +7,7 @@ use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
     file,
-    properties::{Files, InUse, Plan, ReferenceOutput, Settings, file_rows, rows},
+    properties::{Files, InUse, Plan, Settings, file_rows, rows},
     training::{self, Requests, Trained},
 };
 use crate::elements::{
@@ -15,7 +15,7 @@ use crate::elements::{
         ClBaseFilter, ClBaseFilterImpl, FrameStream, InForce, Live, Negotiated, Target, View,
         put_back,
     },
-    debug_category,
+    debug_category, element_class,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream, TrainingFrame, colour,
     },
@@ -51,12 +51,15 @@ static PROPERTIES: LazyLock<PropertyTable<ClReference>> = LazyLock::new(|| {
         .with(|this| &this.files, file_rows())
 });
 
-#[glib::object_subclass]
-impl ObjectSubclass for ClReference {
-    const NAME: &'static str = "GstClReference";
-    type Type = super::ClReference;
-    type ParentType = ClBaseFilter;
-}
+element_class!(
+    ClReference: ClBaseFilter,
+    "GstClReference",
+    inspector::templates(),
+    "OpenCL comparison with a reference",
+    "Filter/Analyzer/Video",
+    "Compares frames with a picture trained from good frames on an OpenCL device, and \
+     sends a 1-bit defect mask with a verdict",
+);
 
 impl ObjectImpl for ClReference {
     property_methods!(PROPERTIES);
@@ -67,27 +70,6 @@ impl ObjectImpl for ClReference {
             vec![training::signal(), learn, forget]
         });
         SIGNALS.as_ref()
-    }
-}
-
-impl GstObjectImpl for ClReference {}
-
-impl ElementImpl for ClReference {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "OpenCL comparison with a reference",
-                "Filter/Analyzer/Video",
-                "Compares frames with a picture trained from good frames on an OpenCL device, and \
-                 sends a 1-bit defect mask with a verdict",
-                "gst-plugin-clinspect developers",
-            )
-        });
-        Some(&*METADATA)
-    }
-
-    fn pad_templates() -> &'static [gst::PadTemplate] {
-        inspector::templates()
     }
 }
 
@@ -127,7 +109,7 @@ impl ClBaseFilterImpl for ClReference {
 impl InspectorImpl for ClReference {
     const MESSAGE: &'static str = "clreference";
     const CHECK: &'static str = "check that the good frames of the training lie alike and match";
-    type Output = ReferenceOutput;
+    type Output = inspector::ReferenceOutput;
 
     fn inspector(&self) -> &Inspector {
         &self.inspector

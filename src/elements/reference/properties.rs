@@ -7,7 +7,7 @@ use gst::{glib, prelude::*};
 use crate::elements::{
     checked::CheckedValue,
     inspector::{
-        DrawnPicture, Ignore, Output, OutputChoice,
+        Ignore,
         colour::{self, ColourSettings},
     },
     property_table::{Row, properties},
@@ -24,62 +24,6 @@ const MAX_TOLERANCE: u32 = 64;
 const MOST_OPENING: u32 = 3;
 const MAX_RANGE: u32 = 256;
 const MAX_GAIN: f64 = 256.0;
-
-/// The element's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[enum_type(name = "GstClReferenceOutput")]
-pub enum ReferenceOutput {
-    /// The mask.
-    #[default]
-    #[enum_value(
-        name = "Mask: the defect mask, with the results as meta",
-        nick = "mask"
-    )]
-    Mask,
-    /// The frame.
-    #[enum_value(
-        name = "Frame: frames unchanged, with the results and the packed mask as meta",
-        nick = "frame"
-    )]
-    Frame,
-    /// The model's mean.
-    #[enum_value(
-        name = "Model: the mean of the training as GRAY8, with the results and the packed mask as meta",
-        nick = "model"
-    )]
-    Model,
-    /// The difference from the model.
-    #[enum_value(
-        name = "Difference: the difference from the mean as GRAY8, 128 for none, with the results and the packed \
-                mask as meta",
-        nick = "difference"
-    )]
-    Difference,
-}
-
-impl OutputChoice for ReferenceOutput {}
-
-impl From<ReferenceOutput> for Output {
-    fn from(choice: ReferenceOutput) -> Self {
-        match choice {
-            ReferenceOutput::Mask => Self::Mask,
-            ReferenceOutput::Frame => Self::Frame,
-            ReferenceOutput::Model => Self::Picture(DrawnPicture::Model),
-            ReferenceOutput::Difference => Self::Picture(DrawnPicture::Difference),
-        }
-    }
-}
-
-impl From<Output> for ReferenceOutput {
-    fn from(output: Output) -> Self {
-        match output {
-            Output::Mask => Self::Mask,
-            Output::Frame => Self::Frame,
-            Output::Picture(DrawnPicture::Model) => Self::Model,
-            Output::Picture(DrawnPicture::Difference) => Self::Difference,
-        }
-    }
-}
 
 /// The models in use; two are equal if they are the same objects.
 #[derive(Debug, Clone, Default)]

@@ -17,7 +17,7 @@ use crate::elements::{
         ClBaseFilter, ClBaseFilterImpl, FrameStream, InForce, Live, Negotiated, Target, View,
         put_back,
     },
-    debug_category,
+    debug_category, element_class,
     inspector::{
         self, Comparing, DemandSettings, GoodFrame, Inspector, InspectorImpl, InspectorStream,
         Lesson, MaskedOutput, Together, Writer, colour,
@@ -59,12 +59,15 @@ static PROPERTIES: LazyLock<PropertyTable<ClSurface>> = LazyLock::new(|| {
         .with(|this| &this.settings, rows())
 });
 
-#[glib::object_subclass]
-impl ObjectSubclass for ClSurface {
-    const NAME: &'static str = "GstClSurface";
-    type Type = super::ClSurface;
-    type ParentType = ClBaseFilter;
-}
+element_class!(
+    ClSurface: ClBaseFilter,
+    "GstClSurface",
+    inspector::templates(),
+    "OpenCL surface comparison",
+    "Filter/Analyzer/Video",
+    "Compares leather, metal and other surfaces without a pattern with what good frames have shown on an \
+     OpenCL device, and sends a 1-bit defect mask with a verdict",
+);
 
 impl ObjectImpl for ClSurface {
     property_methods!(PROPERTIES);
@@ -73,27 +76,6 @@ impl ObjectImpl for ClSurface {
         static SIGNALS: LazyLock<[glib::subclass::Signal; 2]> =
             LazyLock::new(inspector::learn_signals::<ClSurface>);
         SIGNALS.as_ref()
-    }
-}
-
-impl GstObjectImpl for ClSurface {}
-
-impl ElementImpl for ClSurface {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "OpenCL surface comparison",
-                "Filter/Analyzer/Video",
-                "Compares leather, metal and other surfaces without a pattern with what good frames have shown on an \
-                 OpenCL device, and sends a 1-bit defect mask with a verdict",
-                "gst-plugin-clinspect developers",
-            )
-        });
-        Some(&*METADATA)
-    }
-
-    fn pad_templates() -> &'static [gst::PadTemplate] {
-        inspector::templates()
     }
 }
 

@@ -15,7 +15,7 @@ use crate::elements::{
         self, ClBaseFilter, ClBaseFilterImpl, FrameStream, InForce, Learning, Live, Negotiated,
         Target, View, put_back,
     },
-    debug_category,
+    debug_category, element_class,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream, MaskedOutput, colour,
         contrast::{self, Learned, Presence},
@@ -64,12 +64,15 @@ static PROPERTIES: LazyLock<PropertyTable<ClTexture>> = LazyLock::new(|| {
         .with_read_only(Estimated::spec(), |this| this.estimated.get().to_value())
 });
 
-#[glib::object_subclass]
-impl ObjectSubclass for ClTexture {
-    const NAME: &'static str = "GstClTexture";
-    type Type = super::ClTexture;
-    type ParentType = ClBaseFilter;
-}
+element_class!(
+    ClTexture: ClBaseFilter,
+    "GstClTexture",
+    inspector::templates(),
+    "OpenCL texture comparison",
+    "Filter/Analyzer/Video",
+    "Compares cloth and other natural textures with themselves on an OpenCL device, and sends a \
+     1-bit defect mask with a verdict",
+);
 
 impl ObjectImpl for ClTexture {
     property_methods!(PROPERTIES);
@@ -81,27 +84,6 @@ impl ObjectImpl for ClTexture {
             vec![take_contrast, learn, forget]
         });
         SIGNALS.as_ref()
-    }
-}
-
-impl GstObjectImpl for ClTexture {}
-
-impl ElementImpl for ClTexture {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "OpenCL texture comparison",
-                "Filter/Analyzer/Video",
-                "Compares cloth and other natural textures with themselves on an OpenCL device, and sends a \
-                 1-bit defect mask with a verdict",
-                "gst-plugin-clinspect developers",
-            )
-        });
-        Some(&*METADATA)
-    }
-
-    fn pad_templates() -> &'static [gst::PadTemplate] {
-        inspector::templates()
     }
 }
 
@@ -295,14 +277,11 @@ impl Comparing for State {
         let in_force = live.in_force()?;
         self.apply_repeats(in_force);
         let contrast = wanted_contrast(in_force);
-        let InForce {
-            operator, settings, ..
-        } = in_force;
         let object = element.obj();
-        let wanted = (contrast, settings.properties.estimates());
+        let wanted = (contrast, in_force.settings.properties.estimates());
         let of = (object.upcast_ref(), &element.estimated);
         let learned = &mut self.learned;
-        (element.presence).update(of, wanted, operator, learned, view)
+        (element.presence).update(of, wanted, in_force, learned, view)
     }
 
     fn learning(&self, in_force: &InForce<Plan, Operator>) -> Learning {
@@ -323,10 +302,7 @@ impl Comparing for State {
         self.apply_repeats(in_force);
         // A web learns from time to time only, and the comparison may have been built since then.
         if wanted_contrast(in_force) == Contrast::Unknown {
-            let operator = &mut in_force.operator;
-            let operators = operator.all().len();
-            let minimum = self.learned.minimum(operator.pitches(), operators);
-            operator.set_minimum(minimum);
+            self.learned.give(in_force);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::elements::{
     base_filter::{
         ClBaseFilter, ClBaseFilterImpl, Frame, FrameStream, Live, Negotiated, before_caps, put_back,
     },
-    debug_category, lock, pad_templates,
+    debug_category, element_class, lock, pad_templates,
     property_table::{PropertyTable, properties, property_methods},
 };
 use clinspect_core::{
@@ -130,37 +130,23 @@ pub struct ClUnpack {
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clunpack", "OpenCL unpacker"));
 
-#[glib::object_subclass]
-impl ObjectSubclass for ClUnpack {
-    const NAME: &'static str = "GstClUnpack";
-    type Type = super::ClUnpack;
-    type ParentType = ClBaseFilter;
+fn templates() -> &'static [gst::PadTemplate] {
+    static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
+        LazyLock::new(|| pad_templates(&caps::sink_template(), &caps::src_template()));
+    TEMPLATES.as_ref()
 }
+
+element_class!(
+    ClUnpack: ClBaseFilter,
+    "GstClUnpack",
+    templates(),
+    "OpenCL unpacker",
+    "Filter/Converter/Video",
+    "Unpacks 10- and 12-bit samples and Bayer pictures of cameras on an OpenCL device",
+);
 
 impl ObjectImpl for ClUnpack {
     property_methods!(PROPERTIES);
-}
-
-impl GstObjectImpl for ClUnpack {}
-
-impl ElementImpl for ClUnpack {
-    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
-        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
-            gst::subclass::ElementMetadata::new(
-                "OpenCL unpacker",
-                "Filter/Converter/Video",
-                "Unpacks 10- and 12-bit samples and Bayer pictures of cameras on an OpenCL device",
-                "gst-plugin-clinspect developers",
-            )
-        });
-        Some(&*METADATA)
-    }
-
-    fn pad_templates() -> &'static [gst::PadTemplate] {
-        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
-            LazyLock::new(|| pad_templates(&caps::sink_template(), &caps::src_template()));
-        TEMPLATES.as_ref()
-    }
 }
 
 impl BaseTransformImpl for ClUnpack {

@@ -236,6 +236,8 @@ impl PitchThreshold {
             repeats: repeats.map(|c| (c.vector, c.distance)).collect(),
             weak: weak.collect(),
             settings: settings.clone(),
+            pitches: settings.lengths(),
+            lattice: settings.turned(),
             window,
             marker: Marker::new(context, &plain, COUNTERS, !by_columns)?,
             comparisons: comparison_memory,
