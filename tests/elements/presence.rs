@@ -46,7 +46,7 @@ fn panels(noise_sigma: f64) -> Panels {
 }
 
 /// The frame with each sample replaced by `level(x, y, sample)`.
-fn changed(frame: &Frame, level: impl Fn(usize, usize, u32) -> u32) -> Frame {
+pub fn changed(frame: &Frame, level: impl Fn(usize, usize, u32) -> u32) -> Frame {
     let mut changed = frame.clone();
     let geometry = frame.geometry(0);
     let samples = frame.component(0);

@@ -12,6 +12,7 @@ use crate::{
     frames::{Frame, PLAIN},
     oracle::pitch_threshold::{self, contrast},
     panels::{Panels, recommended},
+    presence::changed,
     reference_picture::{frame_of, trained_rig, with_defect},
     support::{Rig, buffer_of, caps_of, constant, start},
 };
@@ -114,6 +115,33 @@ fn threshold_above_half_of_the_patterns_range_gives_none_until_it_is_lowered() {
         let told = rig.infos();
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].text.contains("see defects again"), "{told:?}");
+    }
+}
+
+#[test]
+fn limits_are_looked_at_again_when_the_contrast_is_another_one() {
+    let Some(device) = start() else { return };
+    let clean = panel(Format::Gray8);
+    let faint = changed(&clean, |_, _, sample| 96 + sample / 4);
+    let contrasts = [&clean, &faint].map(contrast_of);
+    let [high, low] = contrasts.map(|contrast| 3.0 * contrast);
+    let threshold = ((high + low) / 2.0).floor();
+    let line = format!("{PATTERN} threshold={threshold} reports=reports,interval=0");
+    let mut rig = Rig::new(&line, &caps_of(&clean));
+    for _ in 0..2 {
+        assert_sees(&result(&mut rig, &clean, &device), Verdict::Pass);
+    }
+    let element = rig.only("clpitchthreshold");
+    element.emit_by_name::<()>("take-contrast", &[]);
+    for _ in 0..2 {
+        let of = result(&mut rig, &faint, &device);
+        assert_blind(&of, "threshold", [threshold, low]);
+    }
+    let told = rig.told("clpitchthreshold");
+    for (message, contrast) in [(&told[0], contrasts[0]), (&told[3], contrasts[1])] {
+        let settings: &str = message.get("settings").expect("settings");
+        let wanted = format!("min-contrast={:.3} ", contrast / 2.0);
+        assert!(settings.contains(&wanted), "{settings}");
     }
 }
 
