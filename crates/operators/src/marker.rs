@@ -71,6 +71,12 @@ impl Marker {
         Ok(())
     }
 
+    /// Where the counters are read to, and what was measured ahead.
+    pub fn reads<'a>(&'a mut self, counts: &'a mut [u32]) -> Vec<(&'a Mem, &'a mut [u8])> {
+        let counters = (&self.counters, bytemuck::cast_slice_mut(counts));
+        self.lister.reads_ahead(counters)
+    }
+
     /// Of the counters of a frame that were read: the one of the kind whose first counter is `first`.
     pub fn counted(&self, counts: &[u32], first: usize) -> u64 {
         counts.get(first + self.slot).copied().unwrap_or(0).into()

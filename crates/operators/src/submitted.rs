@@ -62,6 +62,15 @@ pub trait Submitted: Inspection {
         submission: &mut Submission,
     ) -> Result<(), ClError>;
 
+    /// Ends a frame's commands with a read of the counters, and of what else the host needs of each frame, and waits once.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn read(&mut self, counts: &mut [u32], submission: Submission) -> Result<(), ClError> {
+        let (_, marker) = self.marker();
+        submission.read_all(&mut marker.reads(counts), "the pixel count")
+    }
+
     /// The memory of the counters that [`Self::finish`] needs, and their number.
     fn counters(&mut self) -> (&Mem, usize) {
         let (_, marker) = self.marker();
@@ -214,14 +223,8 @@ pub(crate) fn write_mask<O: Submitted>(
     let (_, marker) = operator.marker();
     let is_ahead = matches!(marker.lister.ahead, Ahead::Submitted(_));
     let mut counts = [0_u32; MOST_COUNTERS];
-    let counted = bytemuck::cast_slice_mut(&mut counts[..marker.count]);
-    let counters = (&marker.counters, counted);
-    if is_ahead {
-        let mut reads = marker.lister.reads_ahead(counters);
-        submission.read_all(&mut reads, "the pixel count")?;
-    } else {
-        submission.read_all(&mut [counters], "the pixel count")?;
-    }
+    let count = marker.count;
+    operator.read(&mut counts[..count], submission)?;
     let finished = operator.finish(subject, mask, &counts, None)?;
     let mut marked = finished.marked;
     marked.pixels = operator.change(target, mask, marked.pixels, subject.meter)?;

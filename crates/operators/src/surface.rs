@@ -66,6 +66,9 @@ pub struct Surface {
     /// The limits on the device, if they are tried.
     trial: Option<[u32; CHANNELS]>,
     judged: Judged,
+    /// Of the tiles of the last mark: the contrast, and the unit of lines if they are looked for.
+    contrasts: Vec<u32>,
+    units: Vec<u32>,
     /// A cell is judged.
     has_cells: bool,
     /// The pictures are those of a frame.
@@ -138,10 +141,12 @@ impl Surface {
         let limits = settings.limits_q8()?.map(device_limits);
         let judged = Judged::new(context, &program, [width, height], settings)?;
         let has_cells = judged_cells(&judged, sizes.cells).next().is_some();
+        let has_lines = settings.channels.has_lines();
+        let tiles = sizes.tiles[0] * sizes.tiles[1];
         Ok(Self {
             steps: Steps::new(context, &program)?,
             marker: Marker::new(context, &program, COUNTERS, !context.caps().is_cpu)?,
-            pictures: Pictures::new(context, &sizes, settings.channels.has_lines())?,
+            pictures: Pictures::new(context, &sizes, has_lines)?,
             sizes,
             images,
             model: (settings.model.as_ref())
@@ -150,6 +155,8 @@ impl Surface {
             limits,
             limit_memory: upload(context, &limits.unwrap_or([NO_LIMIT; CHANNELS]), "limits")?,
             trial: None,
+            contrasts: vec![0; tiles],
+            units: vec![0; if has_lines { tiles } else { 0 }],
             has_cells,
             judged,
             has_frame: false,
@@ -202,19 +209,16 @@ impl Surface {
         let [columns, rows] = self.sizes.cells;
         let plane = feature_plane([columns, rows]);
         let mut planes = vec![0_i16; FEATURES * plane];
-        let mut contrast = vec![0_u32; self.sizes.tiles[0] * self.sizes.tiles[1]];
         if self.has_frame {
             let bytes = bytemuck::cast_slice_mut(&mut planes);
             (self.context).read(&self.pictures.features, 0, bytes, "features")?;
-            let bytes = bytemuck::cast_slice_mut(&mut contrast);
-            (self.context).read(&self.pictures.contrast, 0, bytes, "the contrast")?;
         }
         let features = judged_cells(&self.judged, self.sizes.cells)
             .map(|[column, row]| {
                 let cell = row * columns + column;
                 let [x, y] = [column, row].map(|cell| cell * CELL);
                 // A kernel takes the contrast off where it needs the difference. Both are from 0 to 5400.
-                let contrast = contrast[self.sizes.tile_of(x, y)] as i16;
+                let contrast = self.contrasts[self.sizes.tile_of(x, y)] as i16;
                 std::array::from_fn(|i| {
                     let less = if i < ENERGIES { contrast } else { 0 };
                     planes[i * plane + cell] - less
@@ -300,6 +304,18 @@ impl Submitted for Surface {
         steps.make_units(sizes, pictures, submission)?;
         self.has_frame = true;
         self.mark_pixels(Memory::Buffer(mask), mask_offset, submission)
+    }
+
+    fn read(&mut self, counts: &mut [u32], submission: Submission) -> Result<(), ClError> {
+        let mut reads = self.marker.reads(counts);
+        let pictures = &self.pictures;
+        let contrasts = bytemuck::cast_slice_mut(&mut self.contrasts);
+        reads.push((&pictures.contrast, contrasts));
+        if let Some(of_lines) = &pictures.lines {
+            let units = bytemuck::cast_slice_mut(&mut self.units);
+            reads.push((&of_lines.units, units));
+        }
+        submission.read_all(&mut reads, "the pixel count and tiles")
     }
 
     fn with_difference_args(
@@ -392,7 +408,7 @@ impl Inspection for Surface {
             None => self.limits,
         };
         match limits {
-            Some(limits) if self.has_frame && self.can_compare() => self.see(&limits),
+            Some(limits) if self.has_frame && self.can_compare() => Ok(self.see(&limits)),
             _ => Ok(Vec::new()),
         }
     }
