@@ -263,17 +263,25 @@ pub(crate) fn list<O: Submitted>(
         Some(own) => Some((&**own, 0)),
         None => packed_mask(target, &packed),
     };
-    let Some((buffer, offset)) = mask.filter(|_| pixels > 0) else {
-        finder.pass(size[0], size[1], limits, ends);
-        return Ok(finder.list(&[]));
+    let mut listed = match mask.filter(|_| pixels > 0) {
+        None => {
+            finder.pass(size[0], size[1], limits, ends);
+            finder.list(&[])
+        }
+        Some((buffer, offset)) => {
+            let mask = DeviceMask {
+                buffer,
+                offset,
+                size,
+                pixels,
+            };
+            list_marks(operator, subject, mask, (finder, limits, ends))?
+        }
     };
-    let mask = DeviceMask {
-        buffer,
-        offset,
-        size,
-        pixels,
-    };
-    list_marks(operator, subject, mask, (finder, limits, ends))
+    for defect in &mut listed.defects {
+        operator.complete(defect);
+    }
+    Ok(listed)
 }
 
 /// Lists the defects of a mask. `ends`: the web ends with this mask.
@@ -288,7 +296,7 @@ fn list_marks<O: Submitted>(
 ) -> Result<Listed, ClError> {
     let (context, Marker { lister, .. }) = operator.marker();
     let web = (&mut *finder, limits, ends);
-    let mut listed = if let Some(HostMask { bytes, is_set }) = lister.measured_mask(mask.size) {
+    let listed = if let Some(HostMask { bytes, is_set }) = lister.measured_mask(mask.size) {
         let width = mask.size[0];
         let stride = packed_stride(width);
         let runs = web.0.scan_rows(bytes, stride, width, is_set, limits, ends);
@@ -301,9 +309,6 @@ fn list_marks<O: Submitted>(
     };
     let (_, Marker { lister, .. }) = operator.marker();
     lister.note_listed(lister.scanner.count());
-    for defect in &mut listed.defects {
-        operator.complete(defect);
-    }
     Ok(listed)
 }
 
