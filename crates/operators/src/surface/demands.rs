@@ -12,6 +12,7 @@ use clinspect_core::{
 use clinspect_opencl::{Arg, Meter};
 
 use super::{Surface, memory::size_args};
+use crate::to_i32;
 
 /// Logarithm of the contrast at which the responses, 1/2 grey level in the mean, equal what is added to each: ilog(16·36).
 const LEAST_CONTRAST: u32 = 256 * 9 + 32;
@@ -46,7 +47,10 @@ impl Surface {
             args.push(peaks);
             steps.cell_peaks.run(&args, sizes.tiles, &mut submission)?;
         }
-        let more = [&judged[..], &[peaks]].concat();
+        let processed = self.judged.window.span();
+        let first = Arg::I32(to_i32(processed.start, "a row")?);
+        let end = Arg::I32(to_i32(processed.end, "a row")?);
+        let more = [&judged[..], &[first, end, peaks]].concat();
         let made = (sizes, pictures);
         steps.for_lines(
             |s| &mut s.line_peaks,
