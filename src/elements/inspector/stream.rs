@@ -9,6 +9,7 @@ use super::{
     COUNTS, Comparing, GoodFrame, InspectorImpl, TrainingFrame,
     blind::Blindness,
     classify::{Classifier, Rules, features, record},
+    follow::Place,
     learn::{Finding, Judge, Learning as LimitLearning, NewLimits},
     masks::Masks,
     properties::{DrawnPicture, Output, ReportSettings, UsableReportSettings},
@@ -56,6 +57,8 @@ pub struct InspectorStream<C: Comparing> {
     ignored: Option<(Arc<Bitmap>, gst::Buffer)>,
     gate: MessageGate,
     blindness: Blindness,
+    /// Where the part lies that the regions follow.
+    pub(super) place: Place,
     /// The verdict on the last frame, and whether the frame was corrupted.
     last: Option<(Verdict, bool)>,
     /// Numbers of the operator and the classifier whose names [`Self::names`] are; `None` if these are unknown.
@@ -93,6 +96,7 @@ impl<C: Comparing> InspectorStream<C> {
             ignored: None,
             gate: MessageGate::default(),
             blindness: Blindness::default(),
+            place: Place::default(),
             last: None,
             named: None,
             names: Names::default(),
@@ -195,6 +199,7 @@ impl<C: Comparing> InspectorStream<C> {
     /// Marks the defects of a frame, and lists them if a list is wanted.
     fn inspect(&mut self, frame: &Frame, frame_number: u64) -> Result<Inspected, ClError> {
         let mut limits = self.reporting.listing;
+        let of_frames = self.listing_of_frames();
         let has_kept = self.kept() > 0;
         let own = &mut self.own;
         let finder = &mut self.finder;
@@ -210,17 +215,18 @@ impl<C: Comparing> InspectorStream<C> {
         let in_force = self.live.in_force()?;
         let classifier = &self.classifier.in_force()?.operator;
         let learning = &mut self.limits;
+        let place = &self.place;
         let judge = Judge {
             rules: &self.reporting.rules,
             classifier,
-            listing: &limits,
+            listing: &of_frames,
         };
         let masks = self.masks.as_ref().ok_or_else(before_caps)?;
         let ((marked, listed, demands), mask) = masks.write(frame, |mask, picture| {
             let subject = frame.subject();
             let mut demands = None;
             // The frames that were kept come first.
-            let may_count = !frame.is_corrupted && !has_kept;
+            let may_count = !frame.is_corrupted && !has_kept && place.unplaced.is_none();
             if may_count && learning.counts::<C>(&in_force.settings, &judge) {
                 if let Some(together) = own.together() {
                     let InForce {
@@ -231,6 +237,7 @@ impl<C: Comparing> InspectorStream<C> {
                         subject,
                         under: judge.under::<C>(settings),
                         wanted: learning.wanted(),
+                        ignored: place.ignored.as_ref(),
                     };
                     together.gather(operator, good)?;
                 } else if let Some(found) = judge.demands(&mut in_force.operator, subject, mask)? {
@@ -375,7 +382,8 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         let gathered = self.gathered();
         let inspector = self.element.inspector();
         let learn = lock(&inspector.reporting).learn.usable().clone();
-        if let Some(why) = (self.limits).why_unfinished(&inspector.learning, &learn, gathered) {
+        let requests = &inspector.learning;
+        if let Some(why) = (self.limits).why_unfinished::<C::Element>(requests, &learn, gathered) {
             let element = self.element.obj();
             let element: &ClBaseFilter = element.upcast_ref();
             gst::element_warning!(element, gst::StreamError::Format, ("{why}"));
@@ -396,6 +404,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         }
         self.own.prepare(&self.element, self.live.in_force()?);
         self.judge_kept(frame.meter())?;
+        self.follow_part(frame)?;
         let Inspected {
             marked,
             listed,
@@ -473,6 +482,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             training: self.own.training(),
             learning: progress,
             blind: None,
+            unplaced: self.place.unplaced,
             judged_pixels: judged.any,
             judged_x: judged.x,
             judged_y: judged.y,
