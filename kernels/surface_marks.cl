@@ -15,7 +15,8 @@
  * | limits       | of the channels, 1/256 of their unit; the largest uint marks nothing                              |
  * | strongest    | an int per pixel, 0 if no channel marks it; see strongest.cl                                       |
  * | rois         | rectangles x0, y0, x1, y1 that are judged, at least the border away from the frame's edges          |
- * | ignored      | bitmap like the mask, read if use_ignored is 1                                                    |
+ * | ignored      | bitmap like the mask, read if use_ignored is 1; its rows begin at row ignored_first                |
+ * | first, end   | the rows that are marked: row 0 of the mask is row first                                          |
  * | peaks        | per tile and channel one more than the largest value, 0 without a judged pixel                     |
  * | marked       | two counters: the launch adds to marked[slot], which is 0 at entry, and clears the other one        |
  *
@@ -131,20 +132,21 @@ __kernel void surface_units(int width, int height, int tile_columns, int tile_ro
 
 static uint limit_of(uint limit, uint unit) { return (uint)min(((ulong)limit * unit) >> 8, 0x7fffffffUL); }
 
-static int is_judged(__global const int4 *rois, int roi_count, __global const uchar *ignored, int use_ignored, int width,
-                     int x, int y)
+static int is_judged(__global const int4 *rois, int roi_count, __global const uchar *ignored, int use_ignored,
+                     int ignored_first, int width, int x, int y)
 {
     if (!roi_bits(rois, roi_count, x, y, 1))
         return 0;
-    return !use_ignored || !(ignored[(size_t)y * ((width + 7) / 8) + x / 8] & 0x80u >> (x & 7));
+    return !use_ignored || !(ignored[(size_t)(y - ignored_first) * ((width + 7) / 8) + x / 8] & 0x80u >> (x & 7));
 }
 
 static int is_judged_cell(__global const int4 *rois, int roi_count, __global const uchar *ignored, int use_ignored,
-                          int width, int column, int row, int columns, int rows)
+                          int ignored_first, int width, int column, int row, int columns, int rows)
 {
     return column >= BORDER_CELLS && row >= BORDER_CELLS && column < columns - BORDER_CELLS &&
            row < rows - BORDER_CELLS &&
-           is_judged(rois, roi_count, ignored, use_ignored, width, column * CELL + CELL / 2, row * CELL + CELL / 2);
+           is_judged(rois, roi_count, ignored, use_ignored, ignored_first, width, column * CELL + CELL / 2,
+                     row * CELL + CELL / 2);
 }
 
 /* The values of the lines of a direction in a row: the line through a pixel, and those beside it. */
@@ -284,25 +286,26 @@ surface_sides(int width, int height, __global const ushort *boxes, int tile_colu
 
 /* How much the novelty of a cell exceeds its limit; 0 if it does not, or if the cell is not judged. */
 static int excess_of_cell(__global const uint *novelty, uint limit, __global const int4 *rois, int roi_count,
-                          __global const uchar *ignored, int use_ignored, int width, int column, int row, int columns,
-                          int rows)
+                          __global const uchar *ignored, int use_ignored, int ignored_first, int width, int column,
+                          int row, int columns, int rows)
 {
     if (column >= columns || row >= rows)
         return 0;
     const uint value = novelty[(size_t)row * columns + column];
-    if (value <= limit || !is_judged_cell(rois, roi_count, ignored, use_ignored, width, column, row, columns, rows))
+    if (value <= limit || !is_judged_cell(rois, roi_count, ignored, use_ignored, ignored_first, width, column, row,
+                                          columns, rows))
         return 0;
     return excess_of(value, limit);
 }
 
 /* A work-item makes bytes of the mask in the rows of a row of cells: two cells each. */
-__kernel void surface_mark(int width, int height, int columns, int rows, __global const uint *novelty, int use_novelty,
-                           int use_lines, __global const uint *limits, __global int *strongest,
+__kernel void surface_mark(int width, int first, int end, int columns, int rows, __global const uint *novelty,
+                           int use_novelty, int use_lines, __global const uint *limits, __global int *strongest,
                            __global const int4 *rois, int roi_count, __global const uchar *ignored, int use_ignored,
-                           __global uchar *mask, ulong mask_offset, __global uint *marked, uint slot)
+                           int ignored_first, __global uchar *mask, ulong mask_offset, __global uint *marked, uint slot)
 {
-    const int row = get_global_id(1);
-    if (get_global_id(0) == 0 && row == 0)
+    const int row = first / CELL + get_global_id(1);
+    if (get_global_id(0) == 0 && get_global_id(1) == 0)
         marked[slot ^ 1u] = 0;
     const int stride = (width + 7) / 8;
     const uint limit = limit_of(limits[0], NOVELTY_UNIT);
@@ -311,20 +314,20 @@ __kernel void surface_mark(int width, int height, int columns, int rows, __globa
         const int x = 8 * column;
         int excess[2] = {0, 0};
         for (int i = 0; i < 2 && use_novelty; i++)
-            excess[i] = excess_of_cell(novelty, limit, rois, roi_count, ignored, use_ignored, width, 2 * column + i, row,
-                                       columns, rows);
+            excess[i] = excess_of_cell(novelty, limit, rois, roi_count, ignored, use_ignored, ignored_first, width,
+                                       2 * column + i, row, columns, rows);
         const uint of_cells = (excess[0] ? 0xf0u : 0u) | (excess[1] ? 0x0fu : 0u);
         uint count = 0;
-        for (int y = row * CELL; y < min((row + 1) * CELL, height); y++) {
+        for (int y = max(row * CELL, first); y < min((row + 1) * CELL, end); y++) {
             __global int *of_row = strongest + (size_t)y * width;
-            const size_t at = (size_t)y * stride + column;
+            const size_t at = (size_t)(y - first) * stride + column;
             uint bits = of_cells;
             for (int i = 0; use_lines && i < min(8, width - x); i++)
                 bits |= of_row[x + i] ? 0x80u >> i : 0u;
             if (bits)
                 bits &= roi_bits(rois, roi_count, x, y, 8);
             if (bits && use_ignored)
-                bits &= ~(uint)ignored[at];
+                bits &= ~(uint)ignored[(size_t)(y - ignored_first) * stride + column];
             mask[mask_offset + at] = (uchar)bits;
             for (int i = 0; bits && i < 8; i++) {
                 const int of_cell = excess[i / 4];
@@ -341,7 +344,8 @@ __kernel void surface_mark(int width, int height, int columns, int rows, __globa
 
 __kernel void surface_cell_peaks(int width, int columns, int rows, int tile_columns, int tile_rows,
                                  __global const uint *novelty, __global const int4 *rois, int roi_count,
-                                 __global const uchar *ignored, int use_ignored, __global uint *peaks)
+                                 __global const uchar *ignored, int use_ignored, int ignored_first,
+                                 __global uint *peaks)
 {
     const int row = get_global_id(1);
     if (row >= tile_rows)
@@ -353,7 +357,7 @@ __kernel void surface_cell_peaks(int width, int columns, int rows, int tile_colu
             for (int i = column * TILE_CELLS; i < tile_end(column, tile_columns, columns, TILE_CELLS); i++) {
                 const uint one_more = novelty[(size_t)j * columns + i] + 1;
                 if (one_more > most &&
-                    is_judged_cell(rois, roi_count, ignored, use_ignored, width, i, j, columns, rows))
+                    is_judged_cell(rois, roi_count, ignored, use_ignored, ignored_first, width, i, j, columns, rows))
                     most = one_more;
             }
         peaks[(size_t)(row * tile_columns + column) * CHANNELS] = most;
@@ -362,7 +366,8 @@ __kernel void surface_cell_peaks(int width, int columns, int rows, int tile_colu
 
 __kernel void surface_line_peaks(int width, int height, int dx, int dy, int direction, __global const uint *lines,
                                  int tile_columns, int tile_rows, __global const int4 *rois, int roi_count,
-                                 __global const uchar *ignored, int use_ignored, __global uint *peaks)
+                                 __global const uchar *ignored, int use_ignored, int ignored_first, int first, int end,
+                                 __global uint *peaks)
 {
     const int row = get_global_id(1);
     if (row >= tile_rows)
@@ -370,9 +375,9 @@ __kernel void surface_line_peaks(int width, int height, int dx, int dy, int dire
     EACH(column, tile_columns)
     {
         uint dark = 0, bright = 0;
-        for (int y = row * TILE; y < tile_end(row, tile_rows, height, TILE); y++)
+        for (int y = max(row * TILE, first); y < min(tile_end(row, tile_rows, height, TILE), end); y++)
             for (int x = column * TILE; x < tile_end(column, tile_columns, width, TILE); x++) {
-                if (!is_judged(rois, roi_count, ignored, use_ignored, width, x, y))
+                if (!is_judged(rois, roi_count, ignored, use_ignored, ignored_first, width, x, y))
                     continue;
                 const int2 line = line_of(sides_of(lines, width, y, dx, dy), x);
                 dark = max(dark, (uint)max(line.x, 0) + 1);

@@ -119,14 +119,16 @@ const REFERENCE: [(&str, &str); 18] = [
     ("memory-object", "buffer"),
 ];
 
-const SURFACE: [(&str, &str); 5] = [
+const SURFACE: [(&str, &str); 6] = [
+    ("rois-follow", "true"),
     ("channels", "bright-lines"),
     ("thresholds", "<1.0,1.1,1.2,1.3,1.4,1.5,1.6,1.7>"),
     ("rois", "<<9,1,60,50>>"),
     ("bit-depth", "8"),
     ("output", "mask"),
 ];
-const TEXTURE: [(&str, &str); 11] = [
+const TEXTURE: [(&str, &str); 12] = [
+    ("rois-follow", "true"),
     ("components", "luma"),
     ("component-limits", "<5.0,6.0,7.0>"),
     ("pitch-x", "7.5"),

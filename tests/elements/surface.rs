@@ -8,7 +8,9 @@ use std::{
 
 use clinspect_core::{
     learning::{Contrasts, Demand, Learner, Rule},
-    surface::{CHANNEL_NAMES, CHANNELS, DIMENSIONS, FEATURES, Features, Model, Samples},
+    surface::{
+        CHANNEL_NAMES, CHANNELS, DIMENSIONS, FEATURES, Features, Model, Samples as CellSamples,
+    },
 };
 use clinspect_models::ModelFile;
 use clinspect_opencl::ClContext;
@@ -19,7 +21,7 @@ use gstclinspect::results::{DefectResult, Verdict};
 use crate::{
     content::random,
     frames::{ARRANGEMENTS, Arrangement, Frame, PLAIN, read},
-    oracle::{put, surface as oracle},
+    oracle::{Samples, put, surface as oracle},
     reference_picture::Folder,
     support::{Rig, buffer_of, caps_of, constant, start},
 };
@@ -128,7 +130,7 @@ fn with_file(path: &Path, description: &str) -> Rig {
 }
 
 /// Learns into a file.
-fn teach(path: &Path, description: &str, device: &Arc<ClContext>) -> Vec<f64> {
+pub fn teach(path: &Path, description: &str, device: &Arc<ClContext>) -> Vec<f64> {
     let mut rig = with_file(path, description);
     for seed in 0..FRAMES {
         judge(&mut rig, &leather(seed, false), device);
@@ -141,13 +143,16 @@ fn teach(path: &Path, description: &str, device: &Arc<ClContext>) -> Vec<f64> {
     limits
 }
 
+pub fn narrow(cell: &[i64; FEATURES]) -> Features {
+    cell.map(|feature| i16::try_from(feature).unwrap())
+}
+
 fn features(frame: &Frame) -> Vec<Features> {
     let outcome = oracle::compare(frame.component(0), &definition(None, [None; CHANNELS]));
-    let narrow = |cell: &[i64; FEATURES]| cell.map(|feature| i16::try_from(feature).unwrap());
     outcome.features.iter().map(narrow).collect()
 }
 
-fn definition(model: Option<&Model>, limits: [Option<i64>; CHANNELS]) -> oracle::Settings {
+pub fn definition(model: Option<&Model>, limits: [Option<i64>; CHANNELS]) -> oracle::Settings {
     let wide = |values: &[i32]| values.iter().copied().map(i64::from).collect::<Vec<_>>();
     let wide_rows = |rows: &[[i32; DIMENSIONS]]| rows.iter().map(|row| wide(row)).collect();
     let model = model.map(|model| oracle::Model {
@@ -167,7 +172,7 @@ fn definition(model: Option<&Model>, limits: [Option<i64>; CHANNELS]) -> oracle:
 /// The model of every `step`-th of the good frames, by the definition.
 fn model_of(all: &[Vec<Features>], from: usize, step: usize) -> Model {
     let some = all.iter().skip(from).step_by(step);
-    let mut samples = Samples::new(some.clone().map(Vec::len).sum());
+    let mut samples = CellSamples::new(some.clone().map(Vec::len).sum());
     some.for_each(|cells| samples.add(cells));
     Model::learn(&samples).expect("a model")
 }
@@ -177,13 +182,28 @@ fn definition_of_learning() -> (Vec<f64>, Model) {
     let good: Vec<Frame> = (0..FRAMES).map(|seed| leather(seed, false)).collect();
     let all: Vec<Vec<Features>> = good.iter().map(features).collect();
     let halves = [model_of(&all, 1, 2), model_of(&all, 0, 2)];
+    let limits = limits_of(good.len(), |n| {
+        (good[n].component(0), &halves[n % 2], Vec::new())
+    });
+    (limits, model_of(&all, 0, 1))
+}
+
+/// The limits of novelty and of the dark lines that frames give: each with its samples, the model that judges it, and its regions.
+pub fn limits_of<'a>(
+    frames: usize,
+    of: impl Fn(usize) -> (Samples<'a>, &'a Model, Vec<[usize; 4]>),
+) -> Vec<f64> {
     let used = 0..9;
     let mut limits = [None; CHANNELS];
     limits[..used.end].fill(Some(1 << 30));
-    let mut learner = Learner::new(good.len());
-    for (n, frame) in good.iter().enumerate() {
-        let settings = definition(Some(&halves[n % 2]), limits);
-        let outcome = oracle::compare(frame.component(0), &settings);
+    let mut learner = Learner::new(frames);
+    for n in 0..frames {
+        let (samples, model, rois) = of(n);
+        let settings = oracle::Settings {
+            rois,
+            ..definition(Some(model), limits)
+        };
+        let outcome = oracle::compare(samples, &settings);
         let demands = used.clone().map(|k| Demand {
             peak: outcome.peaks[k] as f64 / 256.0,
             typical: Some(outcome.typical[k] / 256.0),
@@ -195,8 +215,7 @@ fn definition_of_learning() -> (Vec<f64>, Model) {
         allowed: 0.0,
     };
     let learned = learner.learned(&vec![rule; used.len()]).expect("limits");
-    let limits = learned.iter().map(|learned| learned.limit).collect();
-    (limits, model_of(&all, 0, 1))
+    learned.iter().map(|learned| learned.limit).collect()
 }
 
 #[test]

@@ -133,6 +133,17 @@ pub const ALL: &[Scenario] = &[
             &["the texture comparison (Items along vectors", "of the mask"],
         )
     },
+    Scenario {
+        size: TALL,
+        ..on_cpu(
+            "clsurface channels=novelty+dark-lines",
+            "edit mask[mask_offset~+~at]~=~(uchar)bits; mask[mask_offset+at]=(uchar)(bits^(y==12&&column==4?8u:0u));",
+            &[
+                "the comparison of a surface (lines true",
+                "x=36 y=12 of the mask",
+            ],
+        )
+    },
     on_cpu(
         "clflatfield",
         "edit SAMPLE_BYTES,~last); SAMPLE_BYTES,last);if(y==3)to[5]^=4;",

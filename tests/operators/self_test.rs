@@ -265,6 +265,7 @@ fn surfaces_pass() {
             rois: Vec::new(),
             ignored: None,
             bit_depth: [0, layout.sample.bits()][i % 2],
+            line_scan: false,
             image: false,
         };
         let tested = trial.surface(&layout, &settings);

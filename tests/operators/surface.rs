@@ -4,6 +4,7 @@ use clinspect_core::{
     ClError,
     learning::{Contrasts, Learner},
     surface::{CHANNELS, ChannelsInUse, Features},
+    window::Window,
 };
 use clinspect_opencl::{Meter, frame::layout_of};
 use clinspect_operators::{Inspection, Subject, Surface, SurfaceSettings};
@@ -11,12 +12,12 @@ use gst_video::VideoFormat as Format;
 
 use crate::{
     SIZES,
-    channels::Packed,
+    channels::{Packed, assert_mask},
     content::{Content, random},
     device,
     frames::{ARRANGEMENTS, Frame, PADDED, PLAIN},
     oracle::put,
-    surface_job::{EVERY_CHANNEL, JOB, Job, check, features, learn, leather},
+    surface_job::{EVERY_CHANNEL, JOB, Job, check, features, learn, leather, outcome},
 };
 
 const FORMATS: [Format; 5] = [
@@ -228,6 +229,111 @@ fn surface_learned_from_good_frames_passes_others_and_fails_a_defect() {
             None => mask.contains(&true),
         };
         assert_eq!(is_marked, spot.is_some(), "frame {seed} at {limits:?}");
+    }
+}
+
+#[test]
+fn surface_strips_of_a_web_equal_one_frame() {
+    let Some(device) = device::open() else { return };
+    let meter = Meter::new(false);
+    let width = 101;
+    for (height, rois) in [
+        (683, vec![]),
+        (640, vec![[3, 1, 70, 639], [60, 20, 41, 15]]),
+        (40, vec![[10, 12, 80, 11]]),
+    ] {
+        let input = leather(Format::Gray8, [width, height], PLAIN, 0, 3);
+        let ignored = vec![vec![40.0, 20.0, 60.0, 33.3, 50.5, 620.0]];
+        let job = Job {
+            rois,
+            ignored,
+            ..JOB
+        };
+        let settings = SurfaceSettings {
+            line_scan: true,
+            ..job.settings(&input)
+        };
+        let layout = layout_of(&input.info).expect("a layout");
+        let mut operator = Surface::new(&device, &layout, &settings).expect("an operator");
+        let reach = operator.reach();
+        let wanted = outcome(&input, &job);
+        for rows in [4, 7, 64, 150] {
+            let mut features = Vec::new();
+            let mut peaks = [0.0_f64; CHANNELS];
+            let mut judged = 0;
+            for first in (0..height).step_by(rows) {
+                let rows = rows.min(height - first);
+                // What the element has: the rows above and below that the operator asks for.
+                let top = first.saturating_sub(reach.above()) & !3;
+                let strip = first as u64..(first + rows) as u64;
+                let bottom = (reach.to_come(&strip) as usize).min(height);
+                let window = Window {
+                    first: first - top,
+                    rows,
+                    height: bottom - top,
+                    web_row: top as u64,
+                    is_web: true,
+                    ends: bottom == height,
+                };
+                let size = [width, bottom - top];
+                let mut part = Frame::poisoned(Format::Gray8, size, PLAIN, 0);
+                let all = input.component(0).values();
+                part.set(
+                    &[all[top * width..bottom * width].to_vec()],
+                    &Frame::poisoned(Format::Gray8, size, PLAIN, 0),
+                );
+                let frame = part.import(&device);
+                let subject = Subject {
+                    frame: &frame,
+                    window,
+                    meter: &meter,
+                };
+                let packed = Packed::new(&device, [width, rows]);
+                let marked = operator.mark(subject, packed.target()).expect("a mask");
+                let about = || format!("rows {first} to {} of {height}", first + rows);
+                let of_strip = &wanted.mask[first * width..(first + rows) * width];
+                assert_mask(&packed.read(width), of_strip, width, &about);
+                let count = of_strip.iter().filter(|&&set| set).count();
+                assert_eq!(marked.pixels, count as u64, "{}", about());
+                judged += operator.basis().judged.any;
+                features.extend(operator.features().expect("features"));
+                let of_strip = operator.peaks(&meter).expect("peaks").expect("a model");
+                if rows == 150 && job.rois.is_empty() {
+                    // A strip demands of the limits of lines what its own rows need.
+                    let rois = vec![[0, first as u32, width as u32, rows as u32]];
+                    let own = outcome(
+                        &input,
+                        &Job {
+                            rois,
+                            ..job.clone()
+                        },
+                    );
+                    for (k, [peak, _]) in of_strip.into_iter().enumerate().skip(1) {
+                        assert_eq!(peak, own.peaks[k] as f64 / 256.0, "{k}, {}", about());
+                    }
+                }
+                for (peak, [of_strip, _]) in peaks.iter_mut().zip(of_strip) {
+                    *peak = peak.max(of_strip);
+                }
+            }
+            let pixels = wanted.judged.iter().filter(|&&judged| judged).count();
+            assert_eq!(judged, pixels as u64, "{rows} of {height}");
+            for (k, peak) in peaks.into_iter().enumerate() {
+                assert_eq!(
+                    peak,
+                    wanted.peaks[k] as f64 / 256.0,
+                    "channel {k}, {rows} of {height}"
+                );
+            }
+            // A cell that two strips share counts in both.
+            if rows % 4 == 0 && height % rows % 4 == 0 {
+                let found = features.iter().map(|cell| cell.map(i64::from));
+                assert!(
+                    found.eq(wanted.features.iter().copied()),
+                    "{rows} of {height}"
+                );
+            }
+        }
     }
 }
 

@@ -103,6 +103,7 @@ impl Job {
                 .collect(),
             ignored: (!self.ignored.is_empty()).then(|| Arc::new(ignored.expect("no picture"))),
             bit_depth: self.bit_depth,
+            line_scan: false,
             image: self.image,
         }
     }
@@ -128,14 +129,18 @@ impl Job {
     }
 }
 
+/// What the definition makes of a frame.
+pub fn outcome(input: &Frame, job: &Job) -> oracle::Outcome {
+    oracle::compare(input.component(0), &job.oracle(input, defined(&MODEL)))
+}
+
 /// Compares features, masks, counts, lists and peaks with the reference; returns the pixels that each channel marks most.
 #[track_caller]
 pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) -> [usize; CHANNELS] {
     let about = || format!("{} {job:?}", input.describe());
     let layout = layout_of(&input.info).expect("a layout");
     let size @ [width, height] = input.size();
-    let settings = job.oracle(input, defined(&MODEL));
-    let wanted = oracle::compare(input.component(0), &settings);
+    let wanted = outcome(input, job);
     let mut operator = match Surface::new(device, &layout, &job.settings(input)) {
         Ok(operator) => operator,
         Err(ClError::Refused(why)) => {

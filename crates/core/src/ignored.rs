@@ -83,6 +83,22 @@ impl Bitmap {
         any
     }
 
+    /// Sets the pixels that are clear in a bitmap of the same size.
+    fn add_clear(&mut self, other: &Self) {
+        let stride = packed_stride(self.width).max(1);
+        // Bits past the width stay 0.
+        let last = 0xff_u8 << (8 * stride - self.width);
+        let rows = self.bytes.chunks_exact_mut(stride);
+        for (row, others) in rows.zip(other.bytes.chunks_exact(stride)) {
+            for (byte, other) in row.iter_mut().zip(others) {
+                *byte |= !other;
+            }
+            if let Some(byte) = row.last_mut() {
+                *byte &= last;
+            }
+        }
+    }
+
     /// Number of pixels that are not ignored, in rectangles without common pixels.
     pub fn count_judged(&self, rects: &[Rect]) -> u64 {
         let whole = Rect::new(0, 0, self.width, self.rows());
@@ -127,6 +143,8 @@ pub struct Ignored {
     /// The picture's only row holds for every row.
     repeats: bool,
     polygons: Vec<Polygon>,
+    /// If there are any, pixels outside all of them are ignored, too.
+    regions: Option<Vec<Polygon>>,
 }
 
 impl Ignored {
@@ -160,18 +178,29 @@ impl Ignored {
             picture,
             repeats: height.is_none(),
             polygons,
+            regions: None,
         })
+    }
+
+    /// The same pixels, and all outside of these regions.
+    #[must_use]
+    pub fn outside(&self, regions: Vec<Polygon>) -> Self {
+        Self {
+            regions: Some(regions),
+            ..self.clone()
+        }
     }
 
     /// Whether no pixel is ignored, whatever the row.
     pub fn is_empty(&self) -> bool {
-        self.picture.is_none() && self.polygons.is_empty()
+        self.picture.is_none() && self.polygons.is_empty() && self.regions.is_none()
     }
 
     /// Whether all rows from `first` on have the same pixels as a bitmap of the same height that
     /// begins at any other row for which this is true.
     pub fn is_uniform(&self, first: u64, rows: usize) -> bool {
         (self.picture.is_none() || self.repeats)
+            && self.regions.is_none()
             && !self.polygons.iter().any(|p| p.touches(first, rows))
     }
 
@@ -195,6 +224,13 @@ impl Ignored {
         }
         for polygon in &self.polygons {
             polygon.draw(first, &mut bitmap);
+        }
+        if let Some(regions) = &self.regions {
+            let mut inside = Bitmap::new(self.width, rows);
+            regions
+                .iter()
+                .for_each(|region| region.draw(first, &mut inside));
+            bitmap.add_clear(&inside);
         }
         bitmap
     }

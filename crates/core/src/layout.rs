@@ -182,6 +182,16 @@ impl FrameLayout {
         first
     }
 
+    /// The layout of a single plane with `rows` rows.
+    #[must_use]
+    pub fn of_rows(&self, rows: usize) -> Self {
+        let mut other = self.first_plane();
+        other.height = rows;
+        other.planes.iter_mut().for_each(|plane| plane.rows = rows);
+        (other.components.iter_mut()).for_each(|component| component.height = rows);
+        other
+    }
+
     /// The same layout with at most `rows` rows.
     pub fn cut(&self, rows: usize) -> Self {
         let mut small = self.clone();

@@ -5,7 +5,7 @@
 
 mod learn;
 
-use super::texture::threshold_q8;
+use super::texture::{TILE, threshold_q8};
 pub use learn::Samples;
 
 /// Number of features of a cell.
@@ -20,6 +20,12 @@ pub const CELL: usize = 4;
 pub const BORDER: usize = 8;
 /// Cells at each border that are not judged.
 pub const BORDER_CELLS: usize = BORDER / CELL;
+/// Rows of a web below each row on which its marks depend. The novelty of a cell takes in the cells beside it, and theirs the
+/// contrast of four tiles more. The last of these is whole if the web goes on for a tile behind it, and its cells need less
+/// than a tile more.
+pub const ROWS_BELOW: usize = 6 * TILE + CELL;
+/// The same above each row: the last tile of a web may have nearly two of them.
+pub const ROWS_ABOVE: usize = ROWS_BELOW + TILE;
 /// Number of directions of lines.
 pub const DIRECTIONS: usize = 8;
 /// Steps along x and y from one box of a line to the next, by direction, px.

@@ -43,6 +43,25 @@ impl Window {
         self.ends && self.span().end == self.height
     }
 
+    /// The window in the plane without the rows before the first multiple of `step` rows of the web and, unless the web
+    /// ends, behind the last one.
+    #[must_use]
+    pub fn whole(&self, step: usize) -> Self {
+        let before = (self.web_row.next_multiple_of(step as u64) - self.web_row) as usize;
+        let skipped = before.min(self.first);
+        let height = self.height - skipped;
+        Self {
+            first: self.first - skipped,
+            height: if self.ends {
+                height
+            } else {
+                height - height % step
+            },
+            web_row: self.web_row + skipped as u64,
+            ..*self
+        }
+    }
+
     /// The window in a plane with one row for `1 << shift` rows.
     #[must_use]
     pub fn subsampled(&self, shift: u32) -> Self {
@@ -135,5 +154,27 @@ mod tests {
         };
         let half = window.subsampled(1);
         assert_eq!((half.first, half.rows, half.height), (2, 4, 7));
+    }
+
+    #[test]
+    fn window_of_whole_steps_begins_and_ends_at_multiples() {
+        let strip = Window {
+            first: 70,
+            rows: 20,
+            height: 161,
+            web_row: 36,
+            is_web: true,
+            ends: false,
+        };
+        let whole = strip.whole(32);
+        // Rows 64 to 191 of the web.
+        assert_eq!((whole.web_row, whole.first, whole.height), (64, 42, 128));
+        assert_eq!(whole.rows, 20);
+        let last = Window {
+            ends: true,
+            ..strip
+        };
+        assert_eq!(last.whole(32).height, 133);
+        assert_eq!(Window::frame(77).whole(32), Window::frame(77));
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     components::{COMPONENTS, Finder, Limits, Listed},
+    ignored::Ignored,
     lattice_estimate::Crop,
     layout::FrameLayout,
     learning::{Contrasts, Demand, Rule},
@@ -589,6 +590,11 @@ impl<O: Submitted> Inspection for Components<O> {
     fn basis(&self) -> Basis {
         // All components are judged at the same pixels.
         self.parts.first().map(O::basis).unwrap_or_default()
+    }
+
+    fn set_ignored(&mut self, pixels: &Arc<Ignored>) -> Result<(), ClError> {
+        let mut parts = self.parts.iter_mut();
+        parts.try_for_each(|part| part.set_ignored(pixels))
     }
 
     fn reach(&self) -> Reach {

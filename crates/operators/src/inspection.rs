@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     components::{COMPONENTS, Finder, Limits, Listed},
-    ignored::Bitmap,
+    ignored::{Bitmap, Ignored},
     lattice::Lattice,
     learning::{Demand, Rule},
     reference::Step,
@@ -245,6 +245,16 @@ pub trait Inspection {
     /// The failing read.
     fn mean_level(&mut self) -> Result<Option<f64>, ClError> {
         Ok(None)
+    }
+
+    /// From the next mark on other pixels are ignored. Only of an operator that was built with ignored pixels.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] if the operator cannot change them; the failing call.
+    fn set_ignored(&mut self, _pixels: &Arc<Ignored>) -> Result<(), ClError> {
+        Err(ClError::Refused(
+            "the ignored pixels of a running comparison cannot change".into(),
+        ))
     }
 
     /// How the last frame was compared.

@@ -71,6 +71,20 @@ impl Marker {
         Ok(())
     }
 
+    /// Where the counters, and what is measured ahead, are read from: the memory, offset and length.
+    pub fn parts(&self) -> Vec<(&Mem, usize, usize)> {
+        let mut parts = vec![(&self.counters, 0, self.count * size_of::<u32>())];
+        parts.extend(self.lister.parts_ahead());
+        parts
+    }
+
+    /// Where they are read to.
+    pub fn outs<'a>(&'a mut self, counts: &'a mut [u32]) -> Vec<&'a mut [u8]> {
+        let mut outs = vec![bytemuck::cast_slice_mut(counts)];
+        outs.extend(self.lister.outs_ahead());
+        outs
+    }
+
     /// Of the counters of a frame that were read: the one of the kind whose first counter is `first`.
     pub fn counted(&self, counts: &[u32], first: usize) -> u64 {
         counts.get(first + self.slot).copied().unwrap_or(0).into()

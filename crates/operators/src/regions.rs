@@ -69,6 +69,8 @@ pub(crate) struct Ignore {
     /// The rows that are on the device, and the number of the first one.
     bitmap: Arc<Bitmap>,
     first: u64,
+    /// The rows are those of pixels that were ignored before.
+    is_outdated: bool,
     memory: Mem,
     kernel: Kernel,
     /// Most work-items; `None` for one per block.
@@ -102,6 +104,7 @@ impl Ignore {
             pixels: pixels.clone(),
             bitmap,
             first: 0,
+            is_outdated: false,
         })
     }
 
@@ -128,11 +131,7 @@ impl Ignore {
     /// # Errors
     /// The failing call.
     pub fn show(&mut self, context: &ClContext, first: u64, rows: usize) -> Result<bool, ClError> {
-        let before = (self.first, self.bitmap.rows());
-        let is_uniform = |(first, rows)| self.pixels.is_uniform(first, rows);
-        if before == (first, rows)
-            || (before.1 == rows && is_uniform(before) && is_uniform((first, rows)))
-        {
+        if self.holds(first, rows) && !std::mem::take(&mut self.is_outdated) {
             return Ok(false);
         }
         let bitmap = self.pixels.rows(first, rows);
@@ -147,6 +146,30 @@ impl Ignore {
         }
         self.bitmap = Arc::new(bitmap);
         Ok(true)
+    }
+
+    /// Other pixels are ignored from the next [`Self::show`] on.
+    pub fn replace(&mut self, pixels: &Arc<Ignored>) {
+        if *pixels != self.pixels {
+            self.pixels = pixels.clone();
+            self.is_outdated = true;
+        }
+    }
+
+    /// The ignored pixels of `rows` rows from row `first` on.
+    pub fn rows(&self, first: u64, rows: usize) -> Arc<Bitmap> {
+        if self.holds(first, rows) {
+            return self.bitmap.clone();
+        }
+        Arc::new(self.pixels.rows(first, rows))
+    }
+
+    /// Whether these rows have the bitmap of those that are on the device.
+    fn holds(&self, first: u64, rows: usize) -> bool {
+        let before = (self.first, self.bitmap.rows());
+        let is_uniform = |(first, rows)| self.pixels.is_uniform(first, rows);
+        before == (first, rows)
+            || (before.1 == rows && is_uniform(before) && is_uniform((first, rows)))
     }
 
     /// Clears the ignored pixels of a mask with the rows of [`Self::show`], and subtracts those that

@@ -8,7 +8,7 @@ use clinspect_core::{
     mask::packed_stride,
     window::Window,
 };
-use clinspect_opencl::{Arg, ClBuffer, ClContext, Mem, Memory, Meter, Submission};
+use clinspect_opencl::{Arg, ClBuffer, ClContext, Mem, Memory, Meter, Reading, Submission};
 
 use crate::{
     Inspection, MaskTarget,
@@ -61,6 +61,24 @@ pub trait Submitted: Inspection + Send {
         mask: PackedMask<'a>,
         submission: &mut Submission,
     ) -> Result<(), ClError>;
+
+    /// Ends a frame's commands with reads of the counters, and of what else the host needs of each frame.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn begin_reads<'r>(&mut self, submission: Submission<'r>) -> Result<Reading<'r>, ClError> {
+        let (_, marker) = self.marker();
+        submission.begin_reads(&marker.parts(), COUNT)
+    }
+
+    /// Waits once, and takes what was read.
+    ///
+    /// # Errors
+    /// The failure of a command, or of the wait.
+    fn finish_reads(&mut self, counts: &mut [u32], reading: Reading) -> Result<(), ClError> {
+        let (_, marker) = self.marker();
+        reading.finish(&mut marker.outs(counts), COUNT)
+    }
 
     /// The memory of the counters that [`Self::finish`] needs, and their number.
     fn counters(&mut self) -> (&Mem, usize) {
@@ -215,16 +233,12 @@ pub(crate) fn write_mask<O: Submitted>(
             }
             _ => marker.lister.ahead = Ahead::Off,
         }
-        let (_, marker) = operator.marker();
-        let mut parts = vec![(&marker.counters, 0, marker.count * size_of::<u32>())];
-        parts.extend(marker.lister.parts_ahead());
-        submission.begin_reads(&parts, COUNT)
+        operator.begin_reads(submission)
     })?;
     let (_, marker) = operator.marker();
     let mut counts = [0_u32; MOST_COUNTERS];
-    let mut outs = vec![bytemuck::cast_slice_mut(&mut counts[..marker.count])];
-    outs.extend(marker.lister.outs_ahead());
-    reading.finish(&mut outs, COUNT)?;
+    let count = marker.count;
+    operator.finish_reads(&mut counts[..count], reading)?;
     let finished = operator.finish(subject, mask, &counts, None)?;
     let mut marked = finished.marked;
     marked.pixels = operator.change(target, mask, marked.pixels, subject.meter)?;
@@ -261,17 +275,25 @@ pub(crate) fn list<O: Submitted>(
         Some(own) => Some((&**own, 0)),
         None => packed_mask(target, &packed),
     };
-    let Some((buffer, offset)) = mask.filter(|_| pixels > 0) else {
-        finder.pass(size[0], size[1], limits, ends);
-        return Ok(finder.list(&[]));
+    let mut listed = match mask.filter(|_| pixels > 0) {
+        None => {
+            finder.pass(size[0], size[1], limits, ends);
+            finder.list(&[])
+        }
+        Some((buffer, offset)) => {
+            let mask = DeviceMask {
+                buffer,
+                offset,
+                size,
+                pixels,
+            };
+            list_marks(operator, subject, mask, (finder, limits, ends))?
+        }
     };
-    let mask = DeviceMask {
-        buffer,
-        offset,
-        size,
-        pixels,
-    };
-    list_marks(operator, subject, mask, (finder, limits, ends))
+    for defect in &mut listed.defects {
+        operator.complete(defect);
+    }
+    Ok(listed)
 }
 
 /// Lists the defects of a mask. `ends`: the web ends with this mask.
@@ -286,7 +308,7 @@ fn list_marks<O: Submitted>(
 ) -> Result<Listed, ClError> {
     let (context, Marker { lister, .. }) = operator.marker();
     let web = (&mut *finder, limits, ends);
-    let mut listed = if let Some(HostMask { bytes, is_set }) = lister.measured_mask(mask.size) {
+    let listed = if let Some(HostMask { bytes, is_set }) = lister.measured_mask(mask.size) {
         let width = mask.size[0];
         let stride = packed_stride(width);
         let runs = web.0.scan_rows(bytes, stride, width, is_set, limits, ends);
@@ -299,9 +321,6 @@ fn list_marks<O: Submitted>(
     };
     let (_, Marker { lister, .. }) = operator.marker();
     lister.note_listed(lister.scanner.count());
-    for defect in &mut listed.defects {
-        operator.complete(defect);
-    }
     Ok(listed)
 }
 

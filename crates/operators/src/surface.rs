@@ -12,17 +12,19 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     components::{Finder, Limits, Listed, MeasuredDefect},
+    ignored::Ignored,
     layout::FrameLayout,
     learning::{Demand, Rule},
     sight::Sight,
     surface::{
         BORDER_CELLS, CELL, CHANNEL_BITS, CHANNEL_NAMES, CHANNELS, FEATURES, Features, Model,
+        ROWS_ABOVE, ROWS_BELOW,
     },
-    texture::{MAX_THRESHOLD, threshold_q8},
-    window::Window,
+    texture::{MAX_THRESHOLD, TILE, threshold_q8},
+    window::{Reach, Window},
 };
 use clinspect_opencl::{
-    Arg, ClContext, Mem, Memory, Meter, ProgramSource, Submission, frame::ClFrame,
+    Arg, ClContext, Mem, Memory, Meter, ProgramSource, Reading, Submission, frame::ClFrame,
 };
 
 use crate::{
@@ -34,7 +36,7 @@ use crate::{
     sample_options,
     source::{PlaneImages, source_args},
     submitted::{self, Submitted},
-    upload,
+    to_i32, upload,
 };
 pub use file::{read_surface, write_surface};
 use judged::Judged;
@@ -57,6 +59,8 @@ pub struct Surface {
     steps: Steps,
     marker: Marker,
     pictures: Pictures,
+    /// Rows of the largest frame that the pictures hold.
+    most_rows: usize,
     sizes: Sizes,
     images: Option<PlaneImages>,
     model: Option<DeviceModel>,
@@ -66,6 +70,9 @@ pub struct Surface {
     /// The limits on the device, if they are tried.
     trial: Option<[u32; CHANNELS]>,
     judged: Judged,
+    /// Of the tiles of the last mark: the contrast, and the unit of lines if they are looked for.
+    contrasts: Vec<u32>,
+    units: Vec<u32>,
     /// A cell is judged.
     has_cells: bool,
     /// The pictures are those of a frame.
@@ -79,13 +86,16 @@ fn device_limits(limits: [Option<u32>; CHANNELS]) -> [u32; CHANNELS] {
     limits.map(|limit| limit.unwrap_or(NO_LIMIT))
 }
 
-/// Columns and rows of the cells that novelty judges, in scan order.
+/// Columns and rows of the cells of the processed rows that novelty judges, in scan order.
 fn judged_cells(
     judged: &Judged,
     [columns, rows]: [usize; 2],
 ) -> impl Iterator<Item = [usize; 2]> + '_ {
     let inner = |length: usize| BORDER_CELLS..length.saturating_sub(BORDER_CELLS);
-    let cells = inner(rows).flat_map(move |row| inner(columns).map(move |column| [column, row]));
+    let processed = judged.window.span();
+    let first = (processed.start / CELL).max(BORDER_CELLS);
+    let end = processed.end.div_ceil(CELL).min(inner(rows).end);
+    let cells = (first..end).flat_map(move |row| inner(columns).map(move |column| [column, row]));
     cells.filter(|cell| {
         let [x, y] = cell.map(|at| at * CELL + CELL / 2);
         judged.is_judged(x, y)
@@ -104,10 +114,16 @@ impl Surface {
     ) -> Result<Self, ClError> {
         let operator = Self::prepare(context, layout, settings)?;
         let meter = Meter::new(false);
-        let small = layout.cut(WARM_UP_ROWS);
+        let small = if settings.line_scan {
+            // A strip may have less rows than a frame needs.
+            layout.of_rows(WARM_UP_ROWS)
+        } else {
+            layout.cut(WARM_UP_ROWS)
+        };
         let warm_settings = SurfaceSettings {
             rois: Vec::new(),
             ignored: None,
+            line_scan: false,
             ..settings.clone()
         };
         let mut warm = Self::prepare(context, &small, &warm_settings)?;
@@ -138,10 +154,13 @@ impl Surface {
         let limits = settings.limits_q8()?.map(device_limits);
         let judged = Judged::new(context, &program, [width, height], settings)?;
         let has_cells = judged_cells(&judged, sizes.cells).next().is_some();
+        let has_lines = settings.channels.has_lines();
+        let tiles = sizes.tiles[0] * sizes.tiles[1];
         Ok(Self {
             steps: Steps::new(context, &program)?,
             marker: Marker::new(context, &program, COUNTERS, !context.caps().is_cpu)?,
-            pictures: Pictures::new(context, &sizes, settings.channels.has_lines())?,
+            pictures: Pictures::new(context, &sizes, has_lines)?,
+            most_rows: height,
             sizes,
             images,
             model: (settings.model.as_ref())
@@ -150,6 +169,8 @@ impl Surface {
             limits,
             limit_memory: upload(context, &limits.unwrap_or([NO_LIMIT; CHANNELS]), "limits")?,
             trial: None,
+            contrasts: vec![0; tiles],
+            units: vec![0; if has_lines { tiles } else { 0 }],
             has_cells,
             judged,
             has_frame: false,
@@ -194,6 +215,46 @@ impl Surface {
         self.settings.channels.novelty && self.model.is_some()
     }
 
+    /// Takes the window of a strip: rows of whole tiles.
+    fn take(&mut self, window: &Window) -> Result<(), ClError> {
+        let window = window.whole(TILE);
+        if window == self.judged.window {
+            return Ok(());
+        }
+        let (width, height) = (self.sizes.frame[0], window.height);
+        let has_lines = self.settings.channels.has_lines();
+        if height > self.most_rows {
+            // Later strips have more rows above.
+            self.most_rows = height + 2 * TILE;
+            let sizes = Sizes::new(width, self.most_rows);
+            self.pictures = Pictures::new(&self.context, &sizes, has_lines)?;
+        }
+        self.sizes = Sizes::new(width, height);
+        let tiles = self.sizes.tiles[0] * self.sizes.tiles[1];
+        self.contrasts.resize(tiles, 0);
+        self.units.resize(if has_lines { tiles } else { 0 }, 0);
+        self.has_frame = false;
+        self.judged.take(&self.context, &window)?;
+        self.find_cells();
+        Ok(())
+    }
+
+    /// Notes whether a cell is judged.
+    fn find_cells(&mut self) {
+        self.has_cells = (judged_cells(&self.judged, self.sizes.cells).next()).is_some();
+    }
+
+    /// Number of cells of a window that novelty judges.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn count_cells(&mut self, window: &Window) -> Result<usize, ClError> {
+        if window.is_web {
+            self.take(window)?;
+        }
+        Ok(judged_cells(&self.judged, self.sizes.cells).count())
+    }
+
     /// Features of the judged cells of the frame of the last mark, in scan order.
     ///
     /// # Errors
@@ -202,19 +263,16 @@ impl Surface {
         let [columns, rows] = self.sizes.cells;
         let plane = feature_plane([columns, rows]);
         let mut planes = vec![0_i16; FEATURES * plane];
-        let mut contrast = vec![0_u32; self.sizes.tiles[0] * self.sizes.tiles[1]];
         if self.has_frame {
             let bytes = bytemuck::cast_slice_mut(&mut planes);
             (self.context).read(&self.pictures.features, 0, bytes, "features")?;
-            let bytes = bytemuck::cast_slice_mut(&mut contrast);
-            (self.context).read(&self.pictures.contrast, 0, bytes, "the contrast")?;
         }
         let features = judged_cells(&self.judged, self.sizes.cells)
             .map(|[column, row]| {
                 let cell = row * columns + column;
                 let [x, y] = [column, row].map(|cell| cell * CELL);
                 // A kernel takes the contrast off where it needs the difference. Both are from 0 to 5400.
-                let contrast = contrast[self.sizes.tile_of(x, y)] as i16;
+                let contrast = self.contrasts[self.sizes.tile_of(x, y)] as i16;
                 std::array::from_fn(|i| {
                     let less = if i < ENERGIES { contrast } else { 0 };
                     planes[i * plane + cell] - less
@@ -231,7 +289,7 @@ impl Surface {
         mask_offset: usize,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        let [width, height] = size_args(self.sizes.frame)?;
+        let [width, _] = size_args(self.sizes.frame)?;
         let [columns, rows] = size_args(self.sizes.cells)?;
         // What is not judged is not marked: neither lines without limits, nor those beside a novelty without a model.
         let is_judging = self.is_judging();
@@ -244,15 +302,18 @@ impl Surface {
             steps.compare_lines(limits, sizes, pictures, submission)?;
         }
         let uses_lines = is_judging && pictures.lines.is_some();
-        let mut args = vec![width, height, columns, rows];
+        let processed = self.judged.window.span();
+        let cell_rows = processed.start / CELL..processed.end.div_ceil(CELL);
+        let first = to_i32(processed.start, "a row")?;
+        let end = to_i32(processed.end, "a row")?;
+        let mut args = vec![width, Arg::I32(first), Arg::I32(end), columns, rows];
         args.push(Arg::Mem(&pictures.novelty));
         args.extend([uses_novelty, uses_lines].map(|uses| Arg::I32(uses.into())));
         args.extend([limits, strongest]);
         args.extend_from_slice(&judged);
         args.extend([Arg::Writes(mask), Arg::U64(mask_offset as u64)]);
         args.extend(self.marker.counter_args()?);
-        let [width, height] = sizes.frame;
-        let extent = [width.div_ceil(8), height.div_ceil(CELL)];
+        let extent = [sizes.frame[0].div_ceil(8), cell_rows.len()];
         steps.mark.run(&args, extent, submission)
     }
 
@@ -276,9 +337,17 @@ impl Submitted for Surface {
         (width, width * window.height * self.sample_bytes)
     }
 
+    fn look(&mut self, subject: Subject, _leader: Option<&Self>) -> Result<(), ClError> {
+        // All frames have the window that the operator was made for.
+        if subject.window.is_web {
+            self.take(&subject.window)?;
+        }
+        Ok(())
+    }
+
     fn submit<'a>(
         &'a mut self,
-        Subject { frame, .. }: Subject<'a>,
+        Subject { frame, window, .. }: Subject<'a>,
         (mask, mask_offset): PackedMask<'a>,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
@@ -287,7 +356,10 @@ impl Submitted for Surface {
             images.update(frame, submission)?;
         }
         let image = self.images.as_ref().and_then(|images| images.get(0));
-        let source = source_args(frame.plane(0)?, image, 0)?;
+        let plane = frame.plane(0)?;
+        // Frames begin with a whole tile; strips are not read as images.
+        let skipped = window.first - self.judged.window.first;
+        let source = source_args(plane, image, skipped * plane.stride)?;
         let (steps, pictures, sizes) = (&mut self.steps, &self.pictures, &self.sizes);
         steps.make_features(source, self.depth, sizes, pictures, submission)?;
         if let Some(model) = self
@@ -302,6 +374,25 @@ impl Submitted for Surface {
         self.mark_pixels(Memory::Buffer(mask), mask_offset, submission)
     }
 
+    fn begin_reads<'r>(&mut self, submission: Submission<'r>) -> Result<Reading<'r>, ClError> {
+        let mut parts = self.marker.parts();
+        let pictures = &self.pictures;
+        parts.push((&pictures.contrast, 0, size_of_val(&*self.contrasts)));
+        if let Some(of_lines) = &pictures.lines {
+            parts.push((&of_lines.units, 0, size_of_val(&*self.units)));
+        }
+        submission.begin_reads(&parts, "the pixel count and tiles")
+    }
+
+    fn finish_reads(&mut self, counts: &mut [u32], reading: Reading) -> Result<(), ClError> {
+        let mut outs = self.marker.outs(counts);
+        outs.push(bytemuck::cast_slice_mut(&mut self.contrasts));
+        if self.pictures.lines.is_some() {
+            outs.push(bytemuck::cast_slice_mut(&mut self.units));
+        }
+        reading.finish(&mut outs, "the pixel count and tiles")
+    }
+
     fn with_difference_args(
         &mut self,
         _subject: Subject,
@@ -312,7 +403,7 @@ impl Submitted for Surface {
         let [width, _] = size_args(self.sizes.frame)?;
         let args = [
             width,
-            Arg::I32(0),
+            Arg::I32(to_i32(self.judged.window.first, "a row")?),
             Arg::Mem(&self.pictures.strongest),
             Arg::U64(0),
             width,
@@ -392,7 +483,7 @@ impl Inspection for Surface {
             None => self.limits,
         };
         match limits {
-            Some(limits) if self.has_frame && self.can_compare() => self.see(&limits),
+            Some(limits) if self.has_frame && self.can_compare() => Ok(self.see(&limits)),
             _ => Ok(Vec::new()),
         }
     }
@@ -407,6 +498,20 @@ impl Inspection for Surface {
             judged: JudgedPixels::all(judged),
             ignored: self.judged.ignored().cloned(),
             ..Basis::default()
+        }
+    }
+
+    fn set_ignored(&mut self, pixels: &Arc<Ignored>) -> Result<(), ClError> {
+        self.judged.set_ignored(&self.context, pixels)?;
+        self.find_cells();
+        Ok(())
+    }
+
+    fn reach(&self) -> Reach {
+        Reach {
+            both: ROWS_BELOW,
+            above: ROWS_ABOVE,
+            ..Reach::default()
         }
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     components::{Finder, Limits, Listed, MeasuredDefect},
+    ignored::Ignored,
     lattice::{Distance, Lattice, VectorComparison},
     layout::FrameLayout,
     learning::{Demand, Rule},
@@ -685,6 +686,14 @@ impl Inspection for Texture {
             alignment: None,
             ignored: self.ignore.as_ref().map(Ignore::bitmap).cloned(),
         }
+    }
+
+    fn set_ignored(&mut self, pixels: &Arc<Ignored>) -> Result<(), ClError> {
+        if let Some(ignore) = &mut self.ignore {
+            ignore.replace(pixels);
+        }
+        let window = self.window;
+        self.judge_rows(&window)
     }
 
     fn reach(&self) -> Reach {

@@ -66,6 +66,7 @@ impl DefectResult {
             && self.training.is_none_or(|[trained, all]| {
                 trained <= all && (self.verdict == Verdict::None || self.corrupted)
             })
+            && (self.unplaced.is_none() || self.judged_pixels == 0)
             && self.learning.is_none_or(|[good, all]| good <= all)
             && u128::from(self.open_area) <= u128::from(self.width) * lines
             && are_lengths([self.pitch_x, self.pitch_y, self.threshold])

@@ -3,7 +3,7 @@
 use gst::glib;
 
 use super::{
-    Alignment, Defect,
+    Alignment, Defect, Unplaced,
     defect::{from_records, to_records},
     metas::{HAS_PLACE, attach, attach_place, is_in_place, structures},
     verdict::Verdict,
@@ -70,6 +70,8 @@ pub struct DefectResult {
     pub learning: Option<[u32; 2]>,
     /// Why the frame cannot pass, although pixels were judged and none of its own limits was exceeded.
     pub blind: Option<BlindLimit>,
+    /// Why it is not known where the regions lie that follow a part, if it is not. No pixel is judged then.
+    pub unplaced: Option<Unplaced>,
     /// Pixels that could be judged.
     pub judged_pixels: u64,
     /// Pixels that at least one comparison along x could judge.
@@ -138,6 +140,9 @@ impl DefectResult {
             fields.set("blind-limit", &blind.name);
             fields.set("blind-limit-marks", blind.marks);
             fields.set("blind-limit-reach", blind.reach);
+        }
+        if let Some(unplaced) = self.unplaced {
+            fields.set("unplaced", unplaced.name());
         }
         fields.set("judged-pixels", self.judged_pixels);
         fields.set("judged-x", self.judged_x);
@@ -329,6 +334,10 @@ impl DefectResult {
             training: (all > 0).then_some([trained, all]),
             learning: (wanted > 0).then_some([good, wanted]),
             blind,
+            unplaced: match later::<Option<&str>>(fields, "unplaced")? {
+                Some(name) => Some(Unplaced::from_name(name)?),
+                None => None,
+            },
             judged_pixels: fields.get("judged-pixels").ok()?,
             judged_x: later(fields, "judged-x")?,
             judged_y: later(fields, "judged-y")?,

@@ -19,6 +19,7 @@ mod semu;
 pub mod text;
 #[cfg(feature = "report")]
 pub mod time;
+mod unplaced;
 mod verdict;
 mod words;
 
@@ -29,4 +30,5 @@ pub use defects::{BlindLimit, DEFECT_META, DefectResult};
 pub use histogram::{HISTOGRAM_META, HistogramResult};
 pub use metas::{FrameTimes, is_same_shape, register};
 pub use semu::semu;
+pub use unplaced::Unplaced;
 pub use verdict::{NoneReason, Verdict, VerdictLimits};

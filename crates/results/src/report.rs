@@ -101,7 +101,7 @@ pub struct Inspection {
     /// The learning of limits that is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning: Option<Progress>,
-    /// Why the verdict is `none`: `training`, `blind-limit` or `nothing-judged`.
+    /// Why the verdict is `none`: `training`, `blind-limit`, `unplaced` or `nothing-judged`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// The limit that sees best, if none sees a defect.

@@ -21,19 +21,27 @@ pub enum NoneReason {
     Training,
     /// No limit can see a defect.
     BlindLimit,
+    /// It is not known where the part lies that the regions follow.
+    Unplaced,
     /// No pixel could be judged, because the pattern, a model or limits are missing.
     NothingJudged,
 }
 
 impl NoneReason {
     /// Every reason.
-    pub const ALL: [Self; 3] = [Self::Training, Self::BlindLimit, Self::NothingJudged];
+    pub const ALL: [Self; 4] = [
+        Self::Training,
+        Self::BlindLimit,
+        Self::Unplaced,
+        Self::NothingJudged,
+    ];
 
     /// The name in reports and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Training => "training",
             Self::BlindLimit => "blind-limit",
+            Self::Unplaced => "unplaced",
             Self::NothingJudged => "nothing-judged",
         }
     }
@@ -46,6 +54,8 @@ impl DefectResult {
             NoneReason::Training
         } else if self.blind.is_some() {
             NoneReason::BlindLimit
+        } else if self.unplaced.is_some() {
+            NoneReason::Unplaced
         } else {
             NoneReason::NothingJudged
         })

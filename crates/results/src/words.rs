@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{BlindLimit, Defect, DefectResult, Verdict};
+use super::{BlindLimit, Defect, DefectResult, Unplaced, Verdict};
 
 /// Names of the classes that have no rule.
 const OTHER: &str = "other";
@@ -124,7 +124,9 @@ impl DefectResult {
         let progress = self.progress_in_words();
         if self.verdict == Verdict::None {
             let blind = self.blind.as_ref().map(BlindLimit::to_string);
-            let whys: Vec<String> = blind.into_iter().chain(progress).collect();
+            let unplaced = self.unplaced.as_ref().map(Unplaced::to_string);
+            let whys = blind.into_iter().chain(unplaced).chain(progress);
+            let whys: Vec<String> = whys.collect();
             return if whys.is_empty() {
                 "none: no pixel could be judged".into()
             } else {

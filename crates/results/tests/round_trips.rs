@@ -9,7 +9,7 @@
 
 use clinspect_core::statistics::Statistics;
 use clinspect_results::{
-    AlignStep, Alignment, BlindLimit, Defect, DefectResult, HistogramResult, Verdict,
+    AlignStep, Alignment, BlindLimit, Defect, DefectResult, HistogramResult, Unplaced, Verdict,
 };
 use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
 
@@ -124,6 +124,7 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
                         marks: lengths[1],
                         reach: lengths[2],
                     }),
+                    unplaced: (height % 3 == 0).then_some(Unplaced::Unmatched),
                     judged_pixels: counts[3],
                     judged_x: counts[4],
                     judged_y: counts[5],
@@ -241,6 +242,7 @@ fn strip() -> impl Strategy<Value = DefectResult> {
                     marks: lengths[0] + 1.0,
                     reach: lengths[0],
                 }),
+                unplaced: None,
                 corrupted: false,
                 open_area: result.open_area % (u64::from(width) * (first_line + 1)),
                 defects: if fits { defects } else { Vec::new() },

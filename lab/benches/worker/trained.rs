@@ -77,6 +77,7 @@ pub fn surface(
         rois: Vec::new(),
         ignored: None,
         bit_depth: 0,
+        line_scan: false,
         image: settings.image,
     };
     let mut teacher = Surface::new(context, layout, &wanted)?;

@@ -37,6 +37,8 @@ const MOST_FRAMES: u32 = 100_000;
 const MAX_MARGIN: f64 = 100.0;
 /// The value of `margin` for the element's own.
 const OWN: f64 = -1.0;
+/// The value of `frames` for the element's own.
+const OWN_FRAMES: u32 = 0;
 
 /// How limits are learned.
 #[derive(Debug, Clone)]
@@ -47,6 +49,15 @@ pub(super) struct LearnSettings {
 }
 
 impl LearnSettings {
+    /// Number of good frames of an element.
+    fn frames_of<T: InspectorImpl>(&self) -> u32 {
+        if self.frames == OWN_FRAMES {
+            T::LEARN_FRAMES
+        } else {
+            self.frames
+        }
+    }
+
     /// Whether learned limits have a file.
     pub fn has_location(&self) -> bool {
         !self.location().as_os_str().is_empty()
@@ -61,7 +72,7 @@ impl LearnSettings {
 impl Default for LearnSettings {
     fn default() -> Self {
         Self {
-            frames: 24,
+            frames: OWN_FRAMES,
             margin: OWN,
             location: Location::default(),
         }
@@ -71,8 +82,8 @@ impl Default for LearnSettings {
 structure!(LearnSettings, "learn" {
     uint(
         "frames", "Frames",
-        "Number of good frames; strips of a web count as frames",
-        1..=MOST_FRAMES
+        "Number of good frames; strips of a web count as frames; 0 = the element's own: 32 of clsurface, 24 of others",
+        OWN_FRAMES..=MOST_FRAMES
     ) = frames;
     double(
         "margin", "Margin",
@@ -355,7 +366,7 @@ impl<C: Comparing> InspectorStream<C> {
             // It asks for the frames that follow.
             self.own.forget_kept();
             self.kept = None;
-            let wanted = settings.frames as usize;
+            let wanted = settings.frames_of::<C::Element>() as usize;
             let frames = match self.own.together() {
                 Some(together) => {
                     together.begin_again();
@@ -412,7 +423,13 @@ impl<C: Comparing> InspectorStream<C> {
     pub(super) fn why_unfinished(&mut self) -> Option<String> {
         let inspector = self.element.inspector();
         let [good, wanted] = if inspector.learning.is_pending() {
-            [0, lock(&inspector.reporting).learn.usable().frames]
+            [
+                0,
+                lock(&inspector.reporting)
+                    .learn
+                    .usable()
+                    .frames_of::<C::Element>(),
+            ]
         } else {
             let gathered = self.gathered() as u32;
             let learning = self.limits.as_ref();
@@ -448,7 +465,7 @@ impl<C: Comparing> InspectorStream<C> {
         Ok(())
     }
 
-    /// Limits of the list of frames, which have no rows to wait for.
+    /// Limits of the list of frames, and of strips that are judged as frames: no row is waited for.
     pub(super) fn listing_of_frames(&self) -> Limits {
         Limits {
             max_defect_rows: u32::MAX,

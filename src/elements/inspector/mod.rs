@@ -6,6 +6,7 @@ mod caps;
 mod classify;
 pub mod colour;
 pub mod contrast;
+mod follow;
 mod ignore;
 mod learn;
 mod masks;
@@ -33,6 +34,7 @@ use classify::Classifier;
 use clinspect_core::{ClError, learning::Contrasts};
 use clinspect_opencl::Meter;
 use clinspect_operators::{Inspection, Limit, Subject};
+pub use follow::{Regions, RoiSettings, judged_pixels, roi_rows};
 pub use ignore::Ignore;
 use learn::Requests;
 pub use learn::{DemandSettings, TrainingFrame, signals as learn_signals};
@@ -135,6 +137,8 @@ pub trait InspectorImpl:
 {
     /// Name of the message with the results.
     const MESSAGE: &'static str;
+    /// Number of good frames from which limits are learned, unless the user sets it.
+    const LEARN_FRAMES: u32 = 24;
     /// What to check if no limit sees a defect.
     const CHECK: &'static str;
     /// The values of `output`.
@@ -189,6 +193,11 @@ pub trait Comparing: Sized + Send + 'static {
         live: &mut Live<Self::Settings, Self::Operator>,
         view: &View,
     ) -> Result<(), ClError>;
+
+    /// The pixels that are judged, if regions of interest may follow a part that an element ahead finds.
+    fn regions(_settings: &Self::Settings) -> Option<Regions<'_>> {
+        None
+    }
 
     /// Nothing is learned from the next frame.
     fn leave_out(&mut self) {}

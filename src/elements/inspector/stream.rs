@@ -9,6 +9,7 @@ use super::{
     COUNTS, Comparing, GoodFrame, InspectorImpl, TrainingFrame,
     blind::Blindness,
     classify::{Classifier, Rules, features, record},
+    follow::Place,
     learn::{Finding, Judge, Learning as LimitLearning, NewLimits},
     masks::Masks,
     properties::{DrawnPicture, Output, ReportSettings, UsableReportSettings},
@@ -61,6 +62,8 @@ pub struct InspectorStream<C: Comparing> {
     blind: Option<BlindLimit>,
     /// With which operator and whether while limits are learned [`Self::blind`] is found, if it is the same for all frames.
     blind_of: Option<(u64, bool)>,
+    /// Where the part lies that the regions follow.
+    pub(super) place: Place,
     /// The verdict on the last frame, and whether the frame was corrupted.
     last: Option<(Verdict, bool)>,
     /// Numbers of the operator and the classifier of [`Self::names`]; `None` if these are unknown.
@@ -100,6 +103,7 @@ impl<C: Comparing> InspectorStream<C> {
             blindness: Blindness::default(),
             blind: None,
             blind_of: None,
+            place: Place::default(),
             last: None,
             named: None,
             names: Names::default(),
@@ -178,6 +182,7 @@ impl<C: Comparing> InspectorStream<C> {
     /// Marks the defects of a frame, and lists them if a list is wanted.
     fn inspect(&mut self, frame: &Frame, frame_number: u64) -> Result<Inspected, ClError> {
         let mut limits = self.reporting.listing;
+        let of_frames = self.listing_of_frames();
         let has_kept = self.kept() > 0;
         let own = &mut self.own;
         let finder = &mut self.finder;
@@ -192,13 +197,14 @@ impl<C: Comparing> InspectorStream<C> {
         let output = self.output;
         let in_force = self.live.in_force()?;
         let classifier = &self.classifier.in_force()?.operator;
+        let place = &self.place;
         // The frames that were kept come first.
-        let may_count = !frame.is_corrupted && !has_kept;
+        let may_count = !frame.is_corrupted && !has_kept && place.unplaced.is_none();
         let learning = self.limits.as_mut().filter(|_| may_count);
         let judge = Judge {
             rules: &self.reporting.rules,
             classifier,
-            listing: &limits,
+            listing: &of_frames,
         };
         let masks = self.masks.as_ref().ok_or_else(before_caps)?;
         let ((marked, listed, demands), mask) = masks.write(frame, |mask, picture| {
@@ -216,6 +222,7 @@ impl<C: Comparing> InspectorStream<C> {
                         subject,
                         under: judge.under::<C>(settings),
                         wanted: learning.learner().wanted(),
+                        ignored: place.ignored.as_ref(),
                     };
                     together.gather(operator, good)?;
                 } else if let Some(found) = judge.demands(&mut in_force.operator, subject, mask)? {
@@ -387,6 +394,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         if self.kept() > 0 {
             self.judge_kept(frame.meter())?;
         }
+        self.follow_part(frame)?;
         let Inspected {
             marked,
             listed,
@@ -468,6 +476,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             training: self.own.training(),
             learning: progress,
             blind: None,
+            unplaced: self.place.unplaced,
             judged_pixels: judged.any,
             judged_x: judged.x,
             judged_y: judged.y,

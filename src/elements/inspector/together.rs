@@ -1,7 +1,7 @@
 //! Elements that learn from all good frames together, in a thread of their own: what a frame demands depends on what the
 //! others have shown.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use gst::{prelude::*, subclass::prelude::*};
 
@@ -10,7 +10,7 @@ use super::{
     learn::{DemandSettings, Judge},
 };
 use crate::elements::base_filter::ClBaseFilter;
-use clinspect_core::{ClError, learning::Good};
+use clinspect_core::{ClError, ignored::Ignored, learning::Good};
 use clinspect_operators::{Inspection, Subject};
 
 /// Writes a file.
@@ -26,6 +26,8 @@ pub struct GoodFrame<'a, S> {
     pub under: DemandSettings<S>,
     /// Number of frames that are wanted.
     pub wanted: usize,
+    /// The ignored pixels of the frame, if its regions follow a part.
+    pub ignored: Option<&'a Arc<Ignored>>,
 }
 
 /// What was learned from all good frames together.

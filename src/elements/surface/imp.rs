@@ -14,13 +14,13 @@ use super::{
 };
 use crate::elements::{
     base_filter::{
-        ClBaseFilter, ClBaseFilterImpl, FrameStream, InForce, Live, Negotiated, Target, View,
+        self, ClBaseFilter, ClBaseFilterImpl, FrameStream, InForce, Live, Negotiated, Target, View,
         put_back,
     },
     debug_category, element_class,
     inspector::{
         self, Comparing, DemandSettings, GoodFrame, Inspector, InspectorImpl, InspectorStream,
-        Lesson, MaskedOutput, Together, Writer, colour,
+        Lesson, MaskedOutput, Regions, Together, Writer, colour,
     },
     lock,
     property_table::{PropertyTable, property_methods},
@@ -55,8 +55,8 @@ static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clsurface", "OpenCL surface comparison"));
 
 static PROPERTIES: LazyLock<PropertyTable<ClSurface>> = LazyLock::new(|| {
-    inspector::with_properties(PropertyTable::<ClSurface>::new(&CAT))
-        .with(|this| &this.settings, rows())
+    let table = inspector::with_properties(PropertyTable::<ClSurface>::new(&CAT));
+    base_filter::with_line_scan(table).with(|this| &this.settings, rows())
 });
 
 element_class!(
@@ -92,7 +92,7 @@ impl ClBaseFilterImpl for ClSurface {
     fn check(&self, _images: bool) -> Result<(), ClError> {
         self.inspector.check()?;
         let plan = State::default().settings(self);
-        inspector::check_regions(&plan.properties.rois)?;
+        inspector::check_regions(&plan.properties.rois.rois)?;
         plan.comparison().map(drop)
     }
 
@@ -111,6 +111,7 @@ impl ClBaseFilterImpl for ClSurface {
 
 impl InspectorImpl for ClSurface {
     const MESSAGE: &'static str = "clsurface";
+    const LEARN_FRAMES: u32 = 32;
     const CHECK: &'static str =
         "check that the good frames show one material, in the same light and focus";
     type Output = MaskedOutput;
@@ -134,10 +135,11 @@ impl InspectorImpl for ClSurface {
 /// # Errors
 /// [`ClError::Refused`] for settings that do not fit the frames.
 pub(super) fn comparison(target: &Target, plan: &Plan) -> Result<SurfaceSettings, ClError> {
-    let layout = &target.layout;
+    let (rois, ignored) = inspector::judged_pixels(target, plan.regions())?;
     Ok(SurfaceSettings {
-        rois: inspector::regions(&plan.properties.rois, target)?,
-        ignored: (plan.ignore).pixels(layout.width, Some(layout.height))?,
+        rois,
+        ignored,
+        line_scan: target.line_scan,
         image: target.images,
         bit_depth: target.bit_depth(plan.properties.bit_depth),
         ..plan.comparison()?
@@ -189,6 +191,10 @@ impl Comparing for State {
     }
 
     fn prepare(&mut self, _: &ClSurface, _: &mut InForce<Plan, Operator>) {}
+
+    fn regions(plan: &Plan) -> Option<Regions<'_>> {
+        Some(plan.regions())
+    }
 
     fn together(&mut self) -> Option<&mut dyn Together<Plan, Operator>> {
         Some(self)

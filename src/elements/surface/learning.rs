@@ -18,10 +18,12 @@ use crate::elements::{
 };
 use clinspect_core::{
     ClError,
+    ignored::Ignored,
     layout::FrameLayout,
     learning::{Contrasts, Good},
     mask::packed_stride,
-    surface::{Model, Samples},
+    surface::{Model, ROWS_ABOVE, ROWS_BELOW, Samples},
+    window::Window,
 };
 use clinspect_opencl::{ClBuffer, Meter, frame::ClFrame};
 use clinspect_operators::{Inspection, MaskTarget, Subject, Surface, SurfaceSettings, is_colour};
@@ -51,8 +53,18 @@ pub struct School {
 /// A good frame.
 struct Kept {
     number: u64,
-    /// Its plane that is judged.
+    /// Its plane that is judged; of a web, with the rows around the strip.
     frame: ClFrame,
+    window: Window,
+    /// The ignored pixels, if its regions follow a part.
+    ignored: Option<Arc<Ignored>>,
+}
+
+impl Kept {
+    /// Ignores the pixels of this frame.
+    fn show(&self, operator: &mut Surface) -> Result<(), ClError> {
+        (self.ignored.as_ref()).map_or(Ok(()), |ignored| operator.set_ignored(ignored))
+    }
 }
 
 /// What a thread learns from.
@@ -96,7 +108,15 @@ impl School {
 
     /// See [`Together::possible_frames`](crate::elements::inspector::Together::possible_frames).
     pub fn possible_frames(&self, element: &ClBaseFilter, wanted: usize) -> usize {
-        let bytes = self.target.as_ref().map_or(1, |t| kept_layout(t).bytes());
+        let bytes = self.target.as_ref().map_or(1, |target| {
+            let strip = kept_layout(target);
+            let rows = if target.line_scan {
+                ROWS_ABOVE + ROWS_BELOW
+            } else {
+                0
+            };
+            strip.of_rows(strip.height + rows).bytes()
+        });
         let most = (MOST_BYTES / bytes.max(1)).max(LEAST_FRAMES);
         let possible = wanted.clamp(LEAST_FRAMES, most);
         if possible != wanted {
@@ -141,6 +161,7 @@ impl School {
             subject,
             under,
             wanted,
+            ignored,
         }: GoodFrame<Plan>,
     ) -> Result<(), ClError> {
         let Some(target) = self.target.as_ref().filter(|_| self.thread.is_none()) else {
@@ -151,11 +172,17 @@ impl School {
             self.has_learned = false;
             self.under = Some(under);
         }
-        let layout = kept_layout(target);
+        let window = subject.window;
+        let layout = kept_layout(target).of_rows(window.height);
         let context = target.context.clone();
-        let grey = operator.grey(subject.frame, subject.window.height, subject.meter)?;
+        let grey = operator.grey(subject.frame, window.height, subject.meter)?;
         let frame = grey.copy_of_first_plane(&context, &layout, subject.meter)?;
-        self.frames.push(Kept { number, frame });
+        self.frames.push(Kept {
+            number,
+            frame,
+            window,
+            ignored: ignored.cloned(),
+        });
         if self.frames.len() >= wanted {
             self.start();
         }
@@ -296,7 +323,11 @@ impl Task {
         if self.is_cancelled.load(Ordering::Relaxed) {
             return Err(ClError::Refused("the learning was cancelled".into()));
         }
-        Ok(Subject::whole(&kept.frame, self.layout.height, meter))
+        Ok(Subject {
+            frame: &kept.frame,
+            window: kept.window,
+            meter,
+        })
     }
 
     /// Learns a model of all frames, and what each demands of a model of the other half.
@@ -311,27 +342,26 @@ impl Task {
             offset: 0,
         };
         let subject = |kept| self.subject(kept, &meter);
-        let [mut whole, mut even, mut odd] = [None, None, None];
+        let mut counts = [0; 2];
         for (n, kept) in frames.iter().enumerate() {
+            kept.show(&mut operator)?;
+            counts[n % 2] += operator.count_cells(&kept.window)?;
+        }
+        let mut whole = Samples::new(counts[0] + counts[1]);
+        let mut halves = counts.map(Samples::new);
+        for (n, kept) in frames.iter().enumerate() {
+            kept.show(&mut operator)?;
             operator.mark(subject(kept)?, mask)?;
             let cells = operator.features()?;
-            // All frames have the same cells.
-            let samples = |count: usize| Samples::new(count * cells.len());
-            let of_half = frames.len() / 2 + (1 - n % 2) * (frames.len() % 2);
-            let half = if n % 2 == 0 { &mut even } else { &mut odd };
-            half.get_or_insert_with(|| samples(of_half)).add(&cells);
-            whole
-                .get_or_insert_with(|| samples(frames.len()))
-                .add(&cells);
+            halves[n % 2].add(&cells);
+            whole.add(&cells);
         }
-        let model = |samples: &Option<Samples>| {
-            let samples = samples.as_ref().ok_or_else(|| "there are no frames".into());
-            samples.and_then(Model::learn).map_err(ClError::Refused)
-        };
+        let model = |samples: &Samples| Model::learn(samples).map_err(ClError::Refused);
         let mut good: Vec<(usize, Good)> = Vec::new();
-        for (parity, others) in [odd, even].iter().enumerate() {
+        for (parity, others) in halves.iter().rev().enumerate() {
             operator.set_model(&model(others)?)?;
             for (n, kept) in frames.iter().enumerate().skip(parity).step_by(2) {
+                kept.show(&mut operator)?;
                 let demands = (self.under).demands(&mut operator, subject(kept)?, mask)?;
                 let frame = kept.number;
                 good.extend(demands.map(|demands| {
@@ -350,6 +380,7 @@ impl Task {
         let model = model(&whole)?;
         operator.set_model(&model)?;
         if let Some(kept) = frames.last() {
+            kept.show(&mut operator)?;
             operator.mark(subject(kept)?, mask)?;
         }
         let lesson = Lesson {

@@ -6,7 +6,7 @@ use gst::glib;
 
 use crate::elements::{
     checked::CheckedValue,
-    inspector::Ignore,
+    inspector::{Ignore, Regions, RoiSettings, roi_rows},
     property_table::{Row, properties},
 };
 use clinspect_core::{
@@ -47,7 +47,7 @@ pub struct Settings {
     pub thresholds: CheckedValue<Vec<f64>>,
     /// Thresholds that the element has set itself.
     pub learned: Vec<f64>,
-    pub rois: CheckedValue<Vec<[u32; 4]>>,
+    pub rois: RoiSettings,
     pub bit_depth: u32,
 }
 
@@ -67,7 +67,7 @@ impl Default for Settings {
             channels: Channels::NOVELTY,
             thresholds: CheckedValue::default(),
             learned: Vec::new(),
-            rois: CheckedValue::default(),
+            rois: RoiSettings::default(),
             bit_depth: 0,
         }
     }
@@ -114,6 +114,14 @@ impl Settings {
 }
 
 impl Plan {
+    /// The pixels that are judged.
+    pub fn regions(&self) -> Regions<'_> {
+        Regions {
+            rois: &self.properties.rois,
+            ignore: &self.ignore,
+        }
+    }
+
     /// The comparison of whole frames.
     ///
     /// # Errors
@@ -134,6 +142,7 @@ impl Plan {
             rois: Vec::new(),
             ignored: None,
             bit_depth: properties.bit_depth,
+            line_scan: false,
             image: false,
         };
         settings.check()?;
@@ -147,13 +156,12 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
          frames, and one for each of the 8 directions of dark-lines and of bright-lines, in units of the local noise; empty = \
          learn them with the model from the first frames, which must be good; until then frames get the verdict none"
     );
-    properties!(Settings {
+    let mut rows = properties!(Settings {
         flags("channels", "Channels", "What marks pixels") = channels;
         reals("thresholds", "Thresholds", &thresholds) = thresholds;
-        regions(
-            "rois", "Regions of interest",
-            "Pixels to judge, <<x, y, width, height>, ...>; empty = whole frame"
-        ) = rois;
         bit_depth() = bit_depth;
-    })
+    });
+    let rois = roi_rows().into_iter();
+    rows.extend(rois.map(|row| row.within(|settings: &mut Settings| &mut settings.rois)));
+    rows
 }

@@ -17,7 +17,7 @@ use crate::elements::{
     },
     debug_category, element_class,
     inspector::{
-        self, Comparing, Inspector, InspectorImpl, InspectorStream, MaskedOutput, colour,
+        self, Comparing, Inspector, InspectorImpl, InspectorStream, MaskedOutput, Regions, colour,
         contrast::{self, Learned, Presence},
         pattern::{Change, Due, Estimated, Estimation, post_changes},
     },
@@ -100,7 +100,7 @@ impl ClBaseFilterImpl for ClTexture {
     fn check(&self, _images: bool) -> Result<(), ClError> {
         self.inspector.check()?;
         let settings = lock(&self.settings).clone();
-        inspector::check_regions(&settings.rois)?;
+        inspector::check_regions(&settings.rois.rois)?;
         let pitches = settings.pitches([None; 2]);
         settings.comparison(pitches)?.check()
     }
@@ -231,10 +231,7 @@ impl Comparing for State {
 
     fn build(target: &Target, plan: &Plan) -> Result<Operator, ClError> {
         let properties = &plan.properties;
-        let layout = &target.layout;
-        let frame_height = (!target.line_scan).then_some(layout.height);
-        let rois = inspector::regions(&properties.rois, target)?;
-        let ignored = plan.ignore.pixels(layout.width, frame_height)?;
+        let (rois, ignored) = inspector::judged_pixels(target, plan.regions())?;
         let trial = colour::trial(target)?;
         let comparison = properties.colour.build(target, |layout, component| {
             let properties = properties.of_component(component)?;
@@ -304,6 +301,10 @@ impl Comparing for State {
         if wanted_contrast(in_force) == Contrast::Unknown {
             self.learned.give(in_force);
         }
+    }
+
+    fn regions(plan: &Plan) -> Option<Regions<'_>> {
+        Some(plan.regions())
     }
 
     fn lacks_limits(in_force: &InForce<Plan, Operator>) -> bool {

@@ -5,10 +5,11 @@ use gst::{glib, prelude::*};
 use crate::elements::{
     checked::CheckedValue,
     inspector::{
-        Ignore,
+        Ignore, Regions, RoiSettings,
         colour::{self, ColourSettings},
         contrast,
         repeats::{estimated, in_use, lattice_blurb, lattice_in_words, lattice_of},
+        roi_rows,
     },
     property_table::{Row, properties},
 };
@@ -40,7 +41,7 @@ pub struct Settings {
     pub noise_from: NoiseFrom,
     /// Minimum contrast, grey levels of 8 bits; 0 for no search for the texture, negative for half of its own contrast.
     pub min_contrast: f64,
-    pub rois: CheckedValue<Vec<[u32; 4]>>,
+    pub rois: RoiSettings,
     pub bit_depth: u32,
     pub colour: ColourSettings,
 }
@@ -53,6 +54,16 @@ pub struct Plan {
     pub ignore: Ignore,
 }
 
+impl Plan {
+    /// The pixels that are judged.
+    pub fn regions(&self) -> Regions<'_> {
+        Regions {
+            rois: &self.properties.rois,
+            ignore: &self.ignore,
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -62,7 +73,7 @@ impl Default for Settings {
             thresholds: CheckedValue::default(),
             noise_from: NoiseFrom::default(),
             min_contrast: AUTOMATIC,
-            rois: CheckedValue::default(),
+            rois: RoiSettings::default(),
             bit_depth: 0,
             colour: ColourSettings::default(),
         }
@@ -194,10 +205,6 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
              the contrast in estimates",
             AUTOMATIC..=MAX_CONTRAST
         ) = min_contrast;
-        regions(
-            "rois", "Regions of interest",
-            "Pixels to judge, <<x, y, width, height>, ...>; empty = whole frame"
-        ) = rois;
         bit_depth() = bit_depth;
     });
     rows.extend(
@@ -205,5 +212,7 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
             .into_iter()
             .map(|row| row.within(|settings: &mut Settings| &mut settings.colour)),
     );
+    let rois = roi_rows().into_iter();
+    rows.extend(rois.map(|row| row.within(|settings: &mut Settings| &mut settings.rois)));
     rows
 }

@@ -154,7 +154,7 @@ fn results(page: &mut Page, cameras: &[Arc<Camera>]) {
     page.family(
         "clinspect_none_total",
         "counter",
-        "Frames with the verdict none by reason: training, blind-limit, nothing-judged.",
+        "Frames with the verdict none by reason: training, blind-limit, unplaced, nothing-judged.",
     );
     for camera in cameras {
         for (reason, count) in NoneReason::ALL.iter().zip(&camera.counters.none_reasons) {

@@ -64,6 +64,16 @@ pub(crate) struct Join {
     pictures: Vec<ClFrame>,
 }
 
+/// Defects that the operators of their components have completed.
+fn completed<O: Submitted>(mut listed: Listed, parts: &[O]) -> Listed {
+    for defect in &mut listed.defects {
+        if let Some(part) = parts.get(defect.component.unwrap_or(0)) {
+            part.complete(defect);
+        }
+    }
+    listed
+}
+
 impl Join {
     pub fn new(context: &ClContext, width: usize, words: usize) -> Result<Self, ClError> {
         let program = context.program(ProgramSource::Colour, "")?;
@@ -278,7 +288,7 @@ impl Join {
         let packed = packed.filter(|_| self.marked.pixels > 0);
         let Some((buffer, offset)) = packed else {
             finder.pass(size[0], size[1], limits, window.ends_web());
-            return Ok(finder.list(&[]));
+            return Ok(completed(finder.list(&[]), parts));
         };
         let mask = DeviceMask {
             buffer,
@@ -309,13 +319,8 @@ impl Join {
             runs,
             meter,
         )?;
-        let mut listed = finder.list_components(&differences, &pixels);
-        for defect in &mut listed.defects {
-            if let Some(part) = parts.get(defect.component.unwrap_or(0)) {
-                part.complete(defect);
-            }
-        }
-        Ok(listed)
+        let listed = finder.list_components(&differences, &pixels);
+        Ok(completed(listed, parts))
     }
 
     /// Draws a picture of the frame of the last mark.

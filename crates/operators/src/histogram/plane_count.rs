@@ -87,9 +87,7 @@ fn run_group(context: &ClContext, plane: &PlaneLayout, bytes: bool, bins: usize)
     } else {
         SHARED_GROUP
     };
-    let group = wish
-        .min(caps.max_work_group)
-        .min(caps.max_work_item[0]);
+    let group = wish.min(caps.max_work_group).min(caps.max_work_item[0]);
     let group = group / BANKS * BANKS;
     let local = (bins * BANKS * COUNTER) as u64;
     let fits = bytes && plane.lanes.len() <= MAX_PERIOD && local <= caps.local_memory;

@@ -40,6 +40,7 @@ impl Trial {
             limits,
             rois: Vec::new(),
             ignored: None,
+            line_scan: false,
             ..settings.clone()
         };
         let subject = format!(

@@ -12,6 +12,7 @@ use clinspect_core::{
 use clinspect_opencl::{Arg, Meter};
 
 use super::{Surface, memory::size_args};
+use crate::to_i32;
 
 /// Logarithm of the contrast at which the responses, 1/2 grey level in the mean, equal what is added to each: ilog(16·36).
 const LEAST_CONTRAST: u32 = 256 * 9 + 32;
@@ -46,7 +47,10 @@ impl Surface {
             args.push(peaks);
             steps.cell_peaks.run(&args, sizes.tiles, &mut submission)?;
         }
-        let more = [&judged[..], &[peaks]].concat();
+        let processed = self.judged.window.span();
+        let first = Arg::I32(to_i32(processed.start, "a row")?);
+        let end = Arg::I32(to_i32(processed.end, "a row")?);
+        let more = [&judged[..], &[first, end, peaks]].concat();
         let made = (sizes, pictures);
         steps.for_lines(
             |s| &mut s.line_peaks,
@@ -57,7 +61,7 @@ impl Surface {
         )?;
         let read = bytemuck::cast_slice_mut(&mut found);
         submission.read(&pictures.peaks, 0, read, "the tiles' peaks")?;
-        let units = self.read_units()?;
+        let units = &self.units;
         let of = |channel: usize| {
             let needed = found.iter().enumerate().filter_map(|(tile, peaks)| {
                 let value = u64::from(peaks[channel].checked_sub(1)?);
@@ -78,31 +82,8 @@ impl Surface {
         Ok(Some(all))
     }
 
-    /// The unit of lines of each tile of the last mark; empty if no lines are looked for.
-    fn read_units(&self) -> Result<Vec<u32>, ClError> {
-        let Some(of_lines) = &self.pictures.lines else {
-            return Ok(Vec::new());
-        };
-        let mut units = vec![0; self.sizes.tiles[0] * self.sizes.tiles[1]];
-        let bytes = bytemuck::cast_slice_mut(&mut units);
-        (self.context).read(&of_lines.units, 0, bytes, "the tiles' noise")?;
-        Ok(units)
-    }
-
-    /// Whether the frame of the last mark shows so little contrast that all its cells look alike.
-    fn is_blank(&self) -> Result<bool, ClError> {
-        let mut contrasts = vec![0_u32; self.sizes.tiles[0] * self.sizes.tiles[1]];
-        let bytes = bytemuck::cast_slice_mut(&mut contrasts);
-        (self.context).read(&self.pictures.contrast, 0, bytes, "the tiles' contrast")?;
-        let middle = contrasts.len() / 2;
-        let (_, &mut median, _) = contrasts.select_nth_unstable(middle);
-        Ok(median < LEAST_CONTRAST)
-    }
-
     /// What limits see of the frame of the last mark. Half of the largest novelty that there can be is the reach of novelty.
-    pub(super) fn see(&self, limits: &[u32; CHANNELS]) -> Result<Vec<Sight>, ClError> {
-        let mut units = self.read_units()?;
-        let middle = units.len() / 2;
+    pub(super) fn see(&self, limits: &[u32; CHANNELS]) -> Vec<Sight> {
         let sight = |channel: usize, unit: f64, reach: f64| Sight {
             name: CHANNEL_NAMES[channel].into(),
             limit: f64::from(limits[channel]) / 256.0 * unit,
@@ -111,14 +92,13 @@ impl Surface {
         let channels = self.settings.channels;
         let mut sights = Vec::new();
         if channels.novelty {
-            if self.is_blank()? {
-                // Lines alone would pass a frame without light.
-                return Ok(vec![sight(0, 1.0, 0.0)]);
+            if median(&self.contrasts).is_none_or(|contrast| contrast < LEAST_CONTRAST) {
+                // All cells look alike. Lines alone would pass a frame without light.
+                return vec![sight(0, 1.0, 0.0)];
             }
             sights.push(sight(0, 1.0, MOST_NOVELTY / 2.0));
         }
-        if !units.is_empty() {
-            let (_, &mut median, _) = units.select_nth_unstable(middle);
+        if let Some(median) = median(&self.units) {
             let levels = f64::from(1_u32 << self.depth.saturating_sub(8));
             // A line has 99 samples of 1/16 grey level.
             let unit = f64::from(median) / (16.0 * 99.0) * levels;
@@ -130,6 +110,13 @@ impl Surface {
                 sights.extend(Sight::best(of_side.map(|k| sight(k, unit, reach))));
             }
         }
-        Ok(sights)
+        sights
     }
+}
+
+/// The value in the middle; of an even number the upper one of the two. `None` of no values.
+fn median(values: &[u32]) -> Option<u32> {
+    let mut values = values.to_vec();
+    let middle = values.len() / 2;
+    (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)
 }

@@ -33,6 +33,8 @@ pub struct SurfaceSettings {
     pub ignored: Option<Arc<Ignored>>,
     /// Bits of a sample that a camera fills; 0 for the depth of the format.
     pub bit_depth: u32,
+    /// Frames are strips of a web.
+    pub line_scan: bool,
     /// Read from images instead of buffers.
     pub image: bool,
 }

@@ -162,6 +162,7 @@ fn result(
         training: training(input, verdict)?,
         learning: progress(input)?,
         blind: None,
+        unplaced: None,
         judged_pixels,
         judged_x,
         judged_y,
