@@ -246,7 +246,11 @@ fn places_of_a_frame_of_another_size_are_scaled() {
     for element in ELEMENTS {
         let text = format!("{element} rois=<<60,40,100,80>> rois-follow=true");
         let mut rig = Rig::new(&text, &caps_of(&frame));
-        let found = judge(&mut rig, buffer_of(&frame, &device), &[half.clone()]);
+        let found = judge(
+            &mut rig,
+            buffer_of(&frame, &device),
+            std::slice::from_ref(&half),
+        );
         let moved = Alignment::translation([10.0, -8.0]);
         let wanted = judge(&mut rig, buffer_of(&frame, &device), &[found_at(moved)]);
         assert_eq!(mask(&found), mask(&wanted));
