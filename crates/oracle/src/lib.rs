@@ -18,6 +18,7 @@ pub mod histogram;
 pub mod ignore;
 mod lattice;
 pub mod pitch_threshold;
+pub mod place;
 pub mod plane;
 mod scales;
 mod smooth;

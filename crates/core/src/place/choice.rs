@@ -1,0 +1,74 @@
+//! The poses that are parts, and those that are further poses of the same part.
+
+use super::{model::Model, pose::Pose};
+
+/// Most poses of a place that are fitted.
+const MOST_FITTED: usize = 4;
+/// Share of the place's best score that such a pose has: 17/20.
+const EQUAL: [i64; 2] = [17, 20];
+/// Largest share of a part that parts before it may cover: a fifth.
+const COVERED: usize = 5;
+/// Side of the cells that are covered, px.
+const CELL_BITS: u32 = 3;
+/// Fraction bits of a position.
+const POSITION_BITS: u32 = 23;
+
+/// At most `most` places, best first: for each the poses to fit, best first. `size`: that of the frame.
+pub fn chosen(
+    model: &Model,
+    mut poses: Vec<Pose>,
+    size: [usize; 2],
+    most: usize,
+) -> Vec<Vec<Pose>> {
+    poses.sort_by_key(Pose::order);
+    let points = model.finest();
+    let columns = size[0].div_ceil(1 << CELL_BITS);
+    let mut taken = vec![false; columns * size[1].div_ceil(1 << CELL_BITS)];
+    let mut places: Vec<Vec<Pose>> = Vec::new();
+    for pose in poses {
+        if let Some(place) = places
+            .iter_mut()
+            .find(|place| pose.is_at(&place[0], points))
+        {
+            let [score, best] = [pose.score, place[0].score].map(i64::from);
+            // Climbs from several poses may end at the same one.
+            let is_new = !place.contains(&pose);
+            if is_new && place.len() < MOST_FITTED && EQUAL[1] * score >= EQUAL[0] * best {
+                place.push(pose);
+            }
+        } else if places.len() < most {
+            let cells = cells(model, &pose, size, columns);
+            let covered = cells.iter().filter(|&&cell| taken[cell]).count();
+            if COVERED * covered <= cells.len() {
+                for cell in cells {
+                    taken[cell] = true;
+                }
+                places.push(vec![pose]);
+            }
+        }
+    }
+    places
+}
+
+/// The cells of the frame that the part's inner region covers, each once.
+fn cells(model: &Model, pose: &Pose, size: [usize; 2], columns: usize) -> Vec<usize> {
+    let [c, s] = pose.turn();
+    let middle = [pose.x, pose.y]
+        .map(|at| (pose.level as i64 * (2 * i64::from(at) + 1) - 1) << (POSITION_BITS - 1));
+    let last = size.map(|n| (n as i64 - 1) << POSITION_BITS);
+    let mut cells: Vec<usize> = (model.samples.iter())
+        .filter_map(|sample| {
+            let [rx, ry] = sample.map(i64::from);
+            let at = [c * rx - s * ry + middle[0], s * rx + c * ry + middle[1]];
+            let is_inside = at
+                .iter()
+                .zip(last)
+                .all(|(&v, last)| (0..=last).contains(&v));
+            let [x, y] = at.map(|v| (v >> (POSITION_BITS + CELL_BITS)) as usize);
+            is_inside.then_some(y * columns + x)
+        })
+        .collect();
+    cells.sort_unstable();
+    cells.dedup();
+    cells
+}
