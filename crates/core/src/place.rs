@@ -10,6 +10,7 @@ mod field;
 mod gradient;
 mod level;
 mod model;
+mod motion;
 mod points;
 mod pose;
 mod products;
@@ -20,6 +21,7 @@ mod strong;
 mod turn;
 
 pub use model::{Model, SCALES};
+pub use motion::{Cut, Motion};
 pub use pose::Pose;
 pub use region::Region;
 pub use score::edge_share;

@@ -17,6 +17,7 @@ pub mod gaussian;
 pub mod histogram;
 pub mod ignore;
 mod lattice;
+pub mod part;
 pub mod pitch_threshold;
 pub mod place;
 pub mod plane;

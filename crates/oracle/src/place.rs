@@ -119,7 +119,7 @@ impl Edges {
     }
 }
 
-fn turn(angle: i64) -> [i64; 2] {
+pub(crate) fn turn(angle: i64) -> [i64; 2] {
     let angle = TAU * angle as f64 / TURN as f64;
     [angle.cos(), angle.sin()].map(|v| (16_384.0 * v).round() as i64)
 }
@@ -434,6 +434,11 @@ impl Model {
             10 * (u[0] * v[0] + u[1] * v[1]) > 7 * 127 * 127
         });
         [same.count(), points.len()]
+    }
+
+    /// Samples of the inner region, half px from the centre, of which a motion shows those that lie in a frame.
+    pub fn samples(&self) -> &[[i64; 2]] {
+        &self.samples
     }
 
     /// The cells that the part covers in a frame.

@@ -64,8 +64,11 @@ fn cells(model: &Model, pose: &Pose, size: [usize; 2], columns: usize) -> Vec<us
                 .iter()
                 .zip(last)
                 .all(|(&v, last)| (0..=last).contains(&v));
-            let [x, y] = at.map(|v| (v >> (POSITION_BITS + CELL_BITS)) as usize);
-            is_inside.then_some(y * columns + x)
+            let cell = || {
+                let [x, y] = at.map(|v| (v >> (POSITION_BITS + CELL_BITS)) as usize);
+                y * columns + x
+            };
+            is_inside.then(cell)
         })
         .collect();
     cells.sort_unstable();

@@ -131,6 +131,12 @@ impl Region {
         })
     }
 
+    /// Whether a pixel of level 4 that holds a sample of the region holds this one.
+    pub fn holds(&self, x: usize, y: usize) -> bool {
+        let [column, row] = [x / FINEST, y / FINEST];
+        column < self.columns && row < self.rows && self.cells[row * self.columns + column]
+    }
+
     /// The samples' bounds: `x0, y0, x1, y1`, half open.
     pub fn bounds(&self) -> [usize; 4] {
         self.bounds

@@ -90,6 +90,8 @@ pub struct View {
     pub bits: u32,
     /// Factor of all levels.
     pub light: f64,
+    /// The light falls along x by this share of the levels.
+    pub falling: f64,
     /// Largest error of a sample, grey levels of 8 bits.
     pub noise: f64,
     /// A bar over the frame: first and last column, and its level.
@@ -105,6 +107,7 @@ impl View {
             size: [width, height],
             bits: 8,
             light: 1.0,
+            falling: 0.0,
             noise: 4.0,
             bar: [0.0; 3],
             clutter: 0,
@@ -145,7 +148,8 @@ impl View {
                 let [dx, dy] = [i % 3, i / 3].map(|i| (f64::from(i) + 0.5) / 3.0);
                 sum += level(x as f64 + dx, y as f64 + dy) / 9.0;
             }
-            sum = sum * self.light + self.noise * random.random_range(-1.0..1.0);
+            let light = self.light * (1.0 - self.falling * x as f64 / width as f64);
+            sum = sum * light + self.noise * random.random_range(-1.0..1.0);
             let sample = (sum * f64::from(1_u32 << (self.bits - 8))).round();
             samples.push(sample.clamp(0.0, highest) as i64);
         }

@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used)]
 
 mod drawing;
+mod parts;
 
 use clinspect_core::place::{Model, ONE, Pose, Region, SCALES, Search, TURN, edge_share};
 use clinspect_testkit::oracle::place::{self as oracle, Picture};
