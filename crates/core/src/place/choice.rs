@@ -75,3 +75,44 @@ fn cells(model: &Model, pose: &Pose, size: [usize; 2], columns: usize) -> Vec<us
     cells.dedup();
     cells
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::{ONE, Region};
+
+    #[test]
+    fn a_further_place_may_be_covered_by_a_fifth_and_poses_of_a_place_are_nearly_as_good() {
+        let sums: Vec<u16> = (0..100 * 100).map(|i| (i * 7919 % 4001) as u16).collect();
+        let is_part = |x: usize, y: usize| (80..240).contains(&x) && (80..240).contains(&y);
+        let region = Region::new([400, 400], is_part).expect("a region");
+        let model = Model::new(&sums, [400, 400], &region, &[ONE]).expect("edges");
+        let at = |x: i32, angle: i32, score: i32| Pose {
+            level: 4,
+            x,
+            y: 30,
+            angle,
+            scale: ONE,
+            score,
+        };
+        let count = |poses: Vec<Pose>| -> Vec<usize> {
+            let places = chosen(&model, poses, [400, 400], 3);
+            places.iter().map(Vec::len).collect()
+        };
+        // The inner region is 152 px wide.
+        assert_eq!(count(vec![at(30, 0, 100), at(30 + 26, 0, 99)]), [1]);
+        assert_eq!(count(vec![at(30, 0, 100), at(30 + 33, 0, 99)]), [1, 1]);
+        let same = [
+            at(30, 0, 100),
+            at(30, 0, 100),
+            at(31, 64, 85),
+            at(31, 128, 84),
+        ];
+        assert_eq!(count(same.to_vec()), [2]);
+        let many = (0..9).map(|n| at(30, 64 * n, 100)).collect();
+        assert_eq!(count(many), [4]);
+        // Outside the frame nothing is covered.
+        let outside = [at(30, 0, 100), at(-90, 0, 90), at(-60, 0, 80)];
+        assert_eq!(count(outside.to_vec()), [1, 1, 1]);
+    }
+}

@@ -112,8 +112,8 @@ mod tests {
                 }
             }
             if y == 0 {
-                // The smoothed first column: (3·0 + 48)/4 of 16, the second 48.
-                assert_eq!(gx[0], 4 * (3 * 48 - 48));
+                // Along x the first pixel is smoothed to 48, and the second to 4·48.
+                assert_eq!(gx[0], 4 * (4 * 48 - 48));
             }
         });
         assert_eq!(inner, 2);

@@ -69,14 +69,14 @@ mod tests {
 
     #[test]
     fn levels_are_means_half_up_and_drop_what_fills_no_pixel() {
-        let sums: Vec<u16> = vec![1, 2, 3, 4, 5, 9, 9, 7, 4095, 4095, 4095, 4095, 0, 0, 1];
+        let sums: Vec<u16> = vec![1, 2, 3, 4, 5, 9, 10, 8, 4095, 4095, 4095, 4095, 0, 0, 1];
         let levels = levels(&sums, [5, 3], 8);
         assert_eq!(
             levels[0].values,
             sums.iter().map(|&s| i32::from(s)).collect::<Vec<_>>()
         );
-        // (1 + 2 + 9 + 9 + 2) >> 2, (3 + 4 + 7 + 4095 + 2) >> 2
-        assert_eq!(levels[1].values, [5, 1027]);
+        // Means of 5.5 and of 1027.5.
+        assert_eq!(levels[1].values, [6, 1028]);
         assert_eq!([levels[1].width, levels[1].height], [2, 1]);
     }
 }

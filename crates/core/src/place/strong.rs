@@ -68,3 +68,56 @@ impl Counts {
         at(x1, y1) + at(x0, y0) - at(x0, y1) - at(x1, y0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::{ONE, Region};
+
+    /// The least strong directions with which a place still has a score are enough for its block.
+    #[test]
+    fn a_block_with_just_enough_strong_directions_is_summed_and_one_without_any_is_not() {
+        let mut n = 9_u32;
+        let sums: Vec<u16> = (0..60 * 50)
+            .map(|_| {
+                n = n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (n >> 21) as u16
+            })
+            .collect();
+        let is_part = |x: usize, y: usize| (60..150).contains(&x) && (40..150).contains(&y);
+        let region = Region::new([240, 200], is_part).expect("a region");
+        let model = Model::new(&sums, [240, 200], &region, &[ONE]).expect("edges");
+        let points = &model.levels[0];
+        let least = 7 * points.norm() / 20;
+        // Nearly as long as weak directions may be.
+        let weak = |v: i16| v * 22 / 127;
+        for strong in 0..points.points.len() {
+            let empty = crate::place::level::Plane {
+                width: 300,
+                height: 200,
+                values: vec![0; 300 * 200],
+            };
+            let mut field = Field::new(&empty, points.reach);
+            let mut score = 0_i64;
+            for (i, point) in points.turned(0, ONE).enumerate() {
+                let [vx, vy] = point.direction;
+                let u = if i < strong {
+                    [vx, vy]
+                } else {
+                    [weak(vx), weak(vy)]
+                };
+                let at = field.index(150 + point.offset[0], 100 + point.offset[1]);
+                (field.directions.x[at], field.directions.y[at]) = (u[0], u[1]);
+                score += i64::from(u[0]) * i64::from(vx) + i64::from(u[1]) * i64::from(vy);
+            }
+            let found = blocks(&model, &field, least);
+            let is_summed = found.contains(&[150 / LANES * LANES, 100]);
+            assert!(
+                score < least || is_summed,
+                "{strong} of {}",
+                points.points.len()
+            );
+            assert!(strong > 0 || found.is_empty());
+        }
+    }
+}

@@ -1,13 +1,14 @@
 //! Parts at any place and angle, on drawn pictures: exactly what the definition says, and where they were drawn.
 #![allow(clippy::expect_used)]
 
-mod drawing;
 mod parts;
 
 use clinspect_core::place::{Model, ONE, Pose, Region, SCALES, Search, TURN, edge_share};
-use clinspect_testkit::oracle::place::{self as oracle, Picture};
+use clinspect_testkit::{
+    oracle::place::{self as oracle, Picture},
+    parts::{Part, Placed, View},
+};
 
-use drawing::{Part, Placed, View};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

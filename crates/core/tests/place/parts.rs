@@ -5,17 +5,17 @@ use clinspect_core::{
     place::{Cut, Model, Motion, ONE, Pose, Region, Search, edge_share},
     reference::{Aligner, Alignment, Step, Warp},
 };
-use clinspect_testkit::oracle::{
-    part,
-    place::{self as oracle, Picture},
+use clinspect_testkit::{
+    oracle::{
+        part,
+        place::{self as oracle, Picture},
+    },
+    parts::{Part, Placed, View},
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{
-    drawing::{Part, Placed, View},
-    size, sums,
-};
+use super::{size, sums};
 
 /// A part, and what finds it.
 struct Trained {

@@ -1,20 +1,24 @@
-//! Drawn parts, anywhere in a frame.
+//! Drawn parts at any place and angle of a frame, with ground truth.
 
-use clinspect_testkit::oracle::place::Picture;
+use clinspect_oracle::place::Picture;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// A part in a frame, the middle of which lies at a place, px, at an angle, clockwise in rad.
 #[derive(Debug, Clone, Copy)]
 pub struct Placed {
+    /// px from the frame's upper left corner.
     pub at: [f64; 2],
+    /// rad
     pub angle: f64,
+    /// 1: as large as it was trained.
     pub scale: f64,
     /// Left and right are swapped.
     pub is_mirrored: bool,
 }
 
 impl Placed {
+    /// At a place, px, and an angle.
     pub fn new(x: f64, y: f64, degrees: f64) -> Self {
         Self {
             at: [x, y],
@@ -86,7 +90,9 @@ impl Part {
 /// How a frame is seen.
 #[derive(Debug, Clone)]
 pub struct View {
+    /// px
     pub size: [usize; 2],
+    /// Bits of a sample.
     pub bits: u32,
     /// Factor of all levels.
     pub light: f64,
@@ -98,10 +104,12 @@ pub struct View {
     pub bar: [f64; 3],
     /// Rectangles on the ground.
     pub clutter: usize,
+    /// Of noise and clutter.
     pub seed: u64,
 }
 
 impl View {
+    /// Even light, 8 bits, a little noise.
     pub fn new(width: usize, height: usize) -> Self {
         Self {
             size: [width, height],
