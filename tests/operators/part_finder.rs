@@ -1,7 +1,8 @@
 //! `PartFinder` compared with its sequential reference: the same poses, motions, scores and samples from every format and memory.
 
 use clinspect_core::{
-    place::{Cut, ONE, Pose},
+    ClError,
+    place::{Cut, ONE, Pose, Region},
     reference::{Aligner, Model, Warp},
 };
 use clinspect_opencl::{
@@ -224,4 +225,46 @@ fn parts_of_every_format_and_memory_are_those_of_the_definition() {
             assert_eq!(sure.count(), whole, "{}: {found:?}", input.describe());
         }
     }
+}
+
+#[test]
+fn regions_and_models_that_do_not_fit_are_refused() {
+    let Some(device) = device::open() else { return };
+    let picture = view(8, 1).draw(&Part::Plate(60.0), &[Placed::new(120.0, 95.0, 0.0)]);
+    let mean: Vec<u32> = picture.samples.iter().map(|&s| 256 * s as u32).collect();
+    let model = Model::new(SIZE, 8, 1, mean.clone(), vec![0; mean.len()]).expect("a model");
+    let settings = PartSettings {
+        model: Arc::new(model),
+        region: None,
+        scales: vec![ONE],
+        wanted: 1,
+        bit_depth: 0,
+    };
+    let layout = layout_of(&frame(Format::Gray8, &picture, PLAIN).info).expect("a layout");
+    let refused = |settings: &PartSettings| match PartFinder::new(&device, &layout, settings) {
+        Err(ClError::Refused(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    let of = |size, first: usize| {
+        let is_part =
+            move |x: usize, y: usize| (first..first + 20).contains(&x) && (60..80).contains(&y);
+        Some(Region::new(size, is_part).expect("a region"))
+    };
+    let other_size = PartSettings {
+        region: of([300, 190], 280),
+        ..settings.clone()
+    };
+    assert!(refused(&other_size).contains("241x190"));
+    let plain = PartSettings {
+        region: of(SIZE, 20),
+        ..settings.clone()
+    };
+    assert_eq!(refused(&plain), "the part has too few edges");
+    let empty = vec![256 * 200; mean.len()];
+    let empty = Model::new(SIZE, 8, 1, empty, vec![0; mean.len()]).expect("a model");
+    let nothing = PartSettings {
+        model: Arc::new(empty),
+        ..settings
+    };
+    assert!(refused(&nothing).ends_with("; set region"));
 }

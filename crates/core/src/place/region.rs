@@ -131,6 +131,13 @@ impl Region {
         })
     }
 
+    /// Whether it is one of pictures of this size.
+    pub fn is_of(&self, size: [usize; 2]) -> bool {
+        [self.columns, self.rows] == size.map(|n| n / FINEST)
+            && self.bounds[2] <= size[0]
+            && self.bounds[3] <= size[1]
+    }
+
     /// Whether a pixel of level 4 that holds a sample of the region holds this one.
     pub fn holds(&self, x: usize, y: usize) -> bool {
         let [column, row] = [x / FINEST, y / FINEST];

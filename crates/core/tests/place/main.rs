@@ -134,6 +134,13 @@ fn large_part_descends_from_scale_16_and_a_tenth_of_scale_is_found() {
     assert!(!one.model.is_alike());
     assert!(is_at(&found[0][0], &placed, 6.0, 1.0), "{found:?}");
     let scaled = Trained::new(&picture, &SCALES);
+    // No scale beyond those of the coarsest level is tried.
+    let larger = Placed {
+        scale: 1.18,
+        ..placed
+    };
+    let found = scaled.find(&view.draw(&part, &[larger]), 1);
+    assert!((found.iter().flatten()).all(|pose| (230..=282).contains(&pose.scale)));
     for scale in [0.91, 1.08] {
         let placed = Placed { scale, ..placed };
         let found = scaled.find(&view.draw(&part, &[placed]), 1);

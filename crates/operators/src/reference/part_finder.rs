@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    layout::FrameLayout,
+    layout::{Component, FrameLayout},
     place::{Cut, Model as Searched, Motion, Pose, Region, Search, edge_share},
     reference::{Aligner, MOST_WARPED, Model, Step, Warp},
 };
@@ -93,7 +93,12 @@ impl PartFinder {
         (model.check_fits(base.size, base.sample.bits())).map_err(ClError::Refused)?;
         let sums = model.block_sums(base.depth);
         let region = match &settings.region {
-            Some(region) => region.clone(),
+            Some(region) if region.is_of(base.size) => region.clone(),
+            Some(_) => {
+                return Err(ClError::Refused(format!(
+                    "the region is not that of a picture of {width}x{height} pixels; draw it again"
+                )));
+            }
             None => Region::found(&sums, base.size).map_err(ClError::Refused)?,
         };
         let searched = Searched::new(&sums, base.size, &region, &settings.scales);
@@ -167,22 +172,17 @@ impl Fitter {
         let is_part = |x: usize, y: usize| region.holds(x + cut.first[0], y + cut.first[1]);
         let aligner = Aligner::of_part(&sums, cut.size, is_part).map_err(ClError::Refused)?;
         let [width, height] = cut.size;
-        let layout = FrameLayout {
+        let samples = Component {
+            plane: 0,
+            offset: 0,
+            pixel_stride: base.sample.bytes(),
             width,
             height,
-            ..(*base.layout).clone()
-        }
-        .grey();
-        let layout = FrameLayout {
-            sample: base.sample,
-            planes: (layout.planes.into_iter())
-                .map(|mut plane| {
-                    plane.row_bytes *= base.sample.bytes();
-                    plane
-                })
-                .collect(),
-            ..layout
+            w_sub: 0,
+            h_sub: 0,
         };
+        let layout = FrameLayout::new(width, height, base.sample, vec![samples])
+            .ok_or_else(|| ClError::Refused("the part has no layout".into()))?;
         let own = Base {
             size: cut.size,
             layout: Arc::new(layout),
