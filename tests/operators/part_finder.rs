@@ -6,7 +6,7 @@ use clinspect_core::{
     reference::{Aligner, Model, Warp},
 };
 use clinspect_opencl::{
-    Memory, Meter,
+    ClContext, Memory, Meter,
     frame::{ClFrame, layout_of},
 };
 use clinspect_operators::{FoundPart, PartFinder, PartSettings};
@@ -147,83 +147,115 @@ fn sums(picture: &Picture) -> Vec<u16> {
         .collect()
 }
 
+const MIDDLE: Placed = Placed {
+    at: [120.0, 95.0],
+    angle: 0.0,
+    scale: 1.0,
+    is_mirrored: false,
+};
+
+/// Searches scenes of a part, and compares what is found and read with the definition.
+fn check(
+    device: &Arc<ClContext>,
+    (format, bits, bit_depth): (Format, u32, u32),
+    part: &Part,
+    scenes: &[Vec<Placed>],
+    arrangements: &mut impl Iterator<Item = Arrangement>,
+) {
+    let meter = &Meter::new(false);
+    let trained = view(bits, 1).draw(part, &[MIDDLE]);
+    let mean = trained.samples.iter().map(|&s| 256 * s as u32).collect();
+    let sample_bits = if bits > 8 { 16 } else { 8 };
+    let deviation = vec![0; trained.samples.len()];
+    let model = Model::new(SIZE, sample_bits, 1, mean, deviation).expect("a model");
+    let settings = PartSettings {
+        model: Arc::new(model),
+        region: None,
+        scales: vec![ONE],
+        wanted: 2,
+        bit_depth,
+    };
+    let layout = layout_of(&frame(format, &trained, PLAIN).info).expect("a layout");
+    let mut finder = PartFinder::new(device, &layout, &settings).expect("a search");
+    let region = oracle::found_region(&trained).expect("a region");
+    let [x0, y0, x1, y1] = finder.region().bounds();
+    let cut = *finder.cut();
+    let centre2 = [x0 + x1, y0 + y1].map(|v| v as i64);
+    let mut expected = Expected::new(&trained, &region, cut, centre2);
+    for (n, placed) in scenes.iter().enumerate() {
+        let picture = view(bits, 10 + n as u64).draw(part, placed);
+        let arrangement = arrangements.next().expect("a cycle");
+        let input = frame(format, &picture, arrangement);
+        let on_device = input.import(device);
+        let found = finder.find(&on_device, meter).expect("the search runs");
+        let mut poses = oracle::find(&expected.model, &picture, 2);
+        assert_eq!(found.len(), poses.len(), "{}", input.describe());
+        for (place, poses) in found.iter().zip(&mut poses) {
+            assert_eq!(place.len(), poses.len());
+            for found in place {
+                let at = poses.iter().position(|pose| *pose == wide(&found.pose));
+                poses.remove(at.expect("a pose of the definition"));
+                let read = finder
+                    .read(&on_device, &found.motion, meter)
+                    .expect("a part");
+                let kind = input.kind();
+                let read = samples_of(read, cut.size, kind);
+                expected.check(found, &picture, &read);
+            }
+            let scores = place.windows(2);
+            assert!(
+                scores
+                    .into_iter()
+                    .all(|two| two[0].place_score >= two[1].place_score)
+            );
+        }
+        // All parts but the one that the edge cuts are surely found, and whole.
+        let sure = found
+            .iter()
+            .filter(|place| place[0].place_score >= 0.7 && place[0].inside == 1.0);
+        let whole = placed.iter().filter(|placed| placed.at[0] > 55.0).count();
+        assert_eq!(sure.count(), whole, "{}: {found:?}", input.describe());
+    }
+}
+
 #[test]
 fn parts_of_every_format_and_memory_are_those_of_the_definition() {
     let Some(device) = device::open() else { return };
-    let meter = Meter::new(false);
-    let mut arrangements = ARRANGEMENTS.iter().chain([&PLAIN, &PADDED]).cycle();
-    let part = Part::board(5, 90.0, 70.0);
-    for (format, bits, bit_depth) in [
+    let mut arrangements = ARRANGEMENTS.into_iter().chain([PLAIN, PADDED]).cycle();
+    let scenes = [
+        vec![Placed::new(100.0, 80.0, 20.0)],
+        vec![
+            Placed::new(170.0, 120.0, 200.0),
+            Placed::new(60.0, 60.0, 95.0),
+        ],
+        vec![Placed::new(30.0, 90.0, 300.0)],
+        vec![],
+    ];
+    for format in [
         (Format::Gray8, 8, 0),
         (Format::Gray16Le, 12, 12),
         (Format::Gray16Be, 16, 0),
         (Format::I420, 8, 0),
         (Format::Nv12, 8, 0),
     ] {
-        let trained = view(bits, 1).draw(&part, &[Placed::new(120.0, 95.0, 0.0)]);
-        let mean = trained.samples.iter().map(|&s| 256 * s as u32).collect();
-        let sample_bits = if bits > 8 { 16 } else { 8 };
-        let deviation = vec![0; trained.samples.len()];
-        let model = Model::new(SIZE, sample_bits, 1, mean, deviation).expect("a model");
-        let settings = PartSettings {
-            model: Arc::new(model),
-            region: None,
-            scales: vec![ONE],
-            wanted: 2,
-            bit_depth,
-        };
-        let layout = layout_of(&frame(format, &trained, PLAIN).info).expect("a layout");
-        let mut finder = PartFinder::new(&device, &layout, &settings).expect("a search");
-        let region = oracle::found_region(&trained).expect("a region");
-        let [x0, y0, x1, y1] = finder.region().bounds();
-        let cut = *finder.cut();
-        let centre2 = [x0 + x1, y0 + y1].map(|v| v as i64);
-        let mut expected = Expected::new(&trained, &region, cut, centre2);
-        for (n, placed) in [
-            vec![Placed::new(100.0, 80.0, 20.0)],
-            vec![
-                Placed::new(170.0, 120.0, 200.0),
-                Placed::new(60.0, 60.0, 95.0),
-            ],
-            vec![Placed::new(30.0, 90.0, 300.0)],
-            vec![],
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let picture = view(bits, 10 + n as u64).draw(&part, &placed);
-            let arrangement = *arrangements.next().expect("a cycle");
-            let input = frame(format, &picture, arrangement);
-            let on_device = input.import(&device);
-            let found = finder.find(&on_device, &meter).expect("the search runs");
-            let mut poses = oracle::find(&expected.model, &picture, 2);
-            assert_eq!(found.len(), poses.len(), "{}", input.describe());
-            for (place, poses) in found.iter().zip(&mut poses) {
-                assert_eq!(place.len(), poses.len());
-                for found in place {
-                    let at = poses.iter().position(|pose| *pose == wide(&found.pose));
-                    poses.remove(at.expect("a pose of the definition"));
-                    let read = finder
-                        .read(&on_device, &found.motion, &meter)
-                        .expect("a part");
-                    let kind = input.kind();
-                    let read = samples_of(read, cut.size, kind);
-                    expected.check(found, &picture, &read);
-                }
-                let scores = place.windows(2);
-                assert!(
-                    scores
-                        .into_iter()
-                        .all(|two| two[0].place_score >= two[1].place_score)
-                );
-            }
-            // All parts but the one that the edge cuts are surely found, and whole.
-            let sure = found
-                .iter()
-                .filter(|place| place[0].place_score >= 0.7 && place[0].inside == 1.0);
-            let whole = placed.iter().filter(|placed| placed.at[0] > 55.0).count();
-            assert_eq!(sure.count(), whole, "{}: {found:?}", input.describe());
-        }
+        let part = Part::board(5, 90.0, 70.0);
+        check(&device, format, &part, &scenes, &mut arrangements);
+    }
+}
+
+#[test]
+fn small_part_is_that_of_the_definition() {
+    let Some(device) = device::open() else { return };
+    let scenes = [vec![Placed::new(100.0, 80.0, 200.0)]];
+    for format in [(Format::Gray8, 8, 0), (Format::Gray16Be, 16, 0)] {
+        let part = Part::board(5, 40.0, 30.0);
+        check(
+            &device,
+            format,
+            &part,
+            &scenes,
+            &mut [PADDED].into_iter().cycle(),
+        );
     }
 }
 
