@@ -1,4 +1,4 @@
-/* Appended to reference_warp.cl. Changes of a mask of marked pixels, on any device.
+/* Appended to reference_part.cl. Changes of a mask of marked pixels, on any device.
  *
  * reference_open    A work-item opens 8 pixels with a square of 3x3: a pixel stays marked if it lies in such a square whose
  *                   pixels are all marked. Pixels outside the mask count as not marked. counters[slot] counts those that

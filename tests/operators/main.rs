@@ -23,6 +23,7 @@ mod histogram_job;
 mod importer;
 mod lattice;
 mod memory;
+mod part_finder;
 mod pitch_threshold;
 mod pitch_threshold_difference;
 mod pitch_threshold_fixed;

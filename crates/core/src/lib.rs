@@ -16,6 +16,7 @@ pub mod learning;
 pub mod mask;
 pub mod pitch;
 pub mod pitch_estimate;
+pub mod place;
 pub mod presence;
 pub mod reference;
 pub mod region;

@@ -17,4 +17,5 @@ pub use judged::{JudgedArea, Totals};
 pub use limits::{Deviations, Limits, mean_range};
 pub use model::{MOST_FRAMES, Model};
 pub use sight::sight;
+pub(crate) use warp::first;
 pub use warp::{MOST_LOCAL, MOST_WARPED, NODE_TILE, Nodes, UNITS, Warp};

@@ -398,7 +398,7 @@ impl Writes<'_> {
         let before = self.last.iter().chain(&self.before);
         let part = (self.buffer.mem(), offset, len);
         let from = Address(bytes.cast_mut());
-        let event = context.together(|| {
+        let event = context.together(move || {
             let from = from;
             let ordered = context.order().lock();
             let turn = &ordered.turn;

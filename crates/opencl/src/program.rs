@@ -173,7 +173,8 @@ programs! {
     PitchThresholdDifference: WithBuiltins ["common.cl" "pitch_threshold.cl" "pitch_threshold_difference.cl"]
     /// The comparison with a trained picture.
     Reference: WithBuiltins [
-        "common.cl" "mask_bits.cl" "mask_expand.cl" "reference_warp.cl" "reference_marks.cl" "reference.cl"
+        "common.cl" "mask_bits.cl" "mask_expand.cl" "reference_warp.cl" "reference_part.cl" "reference_marks.cl"
+        "reference.cl"
     ]
     /// The comparison of a surface with good frames on any device.
     Surface: WithBuiltins [

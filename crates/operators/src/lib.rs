@@ -34,8 +34,8 @@ pub use pitch_threshold::{Borders, Compare, PitchThreshold, PitchThresholdSettin
 pub use presence::{Contrast, contrast_q4};
 pub use probe::{MiddleProbe, Probe};
 pub use reference::{
-    Align, ComponentTraining, HeldOut, Models, NormalizeBy, Progress, Reading, Reference,
-    ReferenceSettings, Training, check_opening, learns_factor,
+    Align, ComponentTraining, FoundPart, HeldOut, Models, NormalizeBy, PartFinder, PartSettings,
+    Progress, Reading, Reference, ReferenceSettings, Training, check_opening, learns_factor,
 };
 pub use self_test::{SelfTest, Trial};
 pub use submitted::Submitted;

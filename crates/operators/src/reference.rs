@@ -1,9 +1,11 @@
 //! Comparison of frames with a trained picture; kernels in `kernels/reference.cl`.
 
 mod aligner;
+mod blocks;
 mod colour;
 mod learning;
 mod marks;
+mod part_finder;
 mod reached;
 mod reader;
 mod settings;
@@ -45,6 +47,7 @@ use aligner::PartPlace;
 pub use colour::{ComponentTraining, HeldOut, Models};
 pub use learning::learns_factor;
 use marks::OpenedMarks;
+pub use part_finder::{FoundPart, PartFinder, PartSettings};
 use reached::Reach;
 use reader::DeviceModel;
 pub use reader::Reading;
@@ -70,6 +73,26 @@ struct Base {
 }
 
 impl Base {
+    /// Of frames of a layout.
+    fn new(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        bit_depth: u32,
+    ) -> Result<Self, ClError> {
+        let mut options = sample_options(layout.sample, false);
+        if !context.caps().is_cpu {
+            options += &format!(" -DMARK_ROWS={GPU_ROWS}");
+        }
+        Ok(Self {
+            context: context.clone(),
+            program: context.program(ProgramSource::Reference, &options)?,
+            size: [layout.width, layout.height],
+            sample: layout.sample,
+            depth: effective_depth(bit_depth, layout.sample)?,
+            layout: Arc::new(layout.clone()),
+        })
+    }
+
     fn kernel(&self, name: &'static str) -> Result<(Kernel, [usize; 2]), ClError> {
         let kernel = self.program.kernel(name)?;
         let group = plain_group(&self.context, &kernel)?;
@@ -255,18 +278,7 @@ impl Reference {
         layout: &FrameLayout,
         settings: &ReferenceSettings,
     ) -> Result<Self, ClError> {
-        let mut options = sample_options(layout.sample, false);
-        if !context.caps().is_cpu {
-            options += &format!(" -DMARK_ROWS={GPU_ROWS}");
-        }
-        let base = Base {
-            context: context.clone(),
-            program: context.program(ProgramSource::Reference, &options)?,
-            size: [layout.width, layout.height],
-            sample: layout.sample,
-            depth: effective_depth(settings.bit_depth, layout.sample)?,
-            layout: Arc::new(layout.clone()),
-        };
+        let base = Base::new(context, layout, settings.bit_depth)?;
         let model = (settings.model.as_ref())
             .map(|model| DeviceModel::new(&base, settings, model))
             .transpose()?;

@@ -23,6 +23,7 @@ pub mod marks;
 pub mod npz;
 pub mod panel;
 pub mod panels;
+pub mod parts;
 pub mod picture;
 pub mod planted;
 pub mod scenes;

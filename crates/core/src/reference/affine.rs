@@ -32,6 +32,10 @@ const SLACK: f64 = 0.01;
 /// A direction is told by the picture if its information is this share of the mean of the two shifts', and this much per
 /// pixel.
 const LEAST_SHARE: f64 = 0.025;
+/// The same share of a part that a search has found: the relief of a coin tells its angle, and the search has told it before.
+const LEAST_SHARE_OF_PART: f64 = 0.005;
+/// Range of the fit of such a part, px.
+const PART_RANGE: usize = 8;
 const LEAST_INFORMATION: f64 = 0.15;
 /// Pixels beyond the range that a shift may have.
 const BEYOND: f64 = 2.0;
@@ -82,6 +86,15 @@ pub enum Freedom {
     Local,
 }
 
+/// What remains of the light in reduced pictures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Light {
+    /// All of it.
+    Kept,
+    /// Light that changes slowly over the picture is taken away.
+    Level,
+}
+
 /// The directions along which a fit moves.
 #[derive(Clone, Copy)]
 enum FitDirections {
@@ -110,6 +123,7 @@ pub struct Aligner {
     size: [usize; 2],
     range: usize,
     freedom: Freedom,
+    light: Light,
     /// From scale 4 on.
     levels: Vec<Level>,
     /// Index of the finest level of the fit.
@@ -143,6 +157,40 @@ impl Aligner {
         is_judged: impl Fn(usize, usize) -> bool,
     ) -> Result<Self, String> {
         check_size(size, range)?;
+        Ok(Self::build(
+            sums,
+            size,
+            (range, freedom, Light::Kept),
+            is_judged,
+        ))
+    }
+
+    /// An aligner for frames that are read through the pose of a part, against the part of the model that has this size.
+    /// Light that changes slowly over the part does not count.
+    ///
+    /// # Errors
+    /// A sentence, if the part is too small.
+    pub fn of_part(
+        sums: &[u16],
+        size: [usize; 2],
+        is_part: impl Fn(usize, usize) -> bool,
+    ) -> Result<Self, String> {
+        let least = 2 * PART_RANGE + 8 * BLOCK;
+        if size[0].min(size[1]) < least {
+            return Err(format!(
+                "the part is too small to be fitted: with 16 pixels around it, it needs {least}x{least}"
+            ));
+        }
+        let fit = (PART_RANGE, Freedom::Affine, Light::Level);
+        Ok(Self::build(sums, size, fit, is_part))
+    }
+
+    fn build(
+        sums: &[u16],
+        size: [usize; 2],
+        (range, freedom, light): (usize, Freedom, Light),
+        is_judged: impl Fn(usize, usize) -> bool,
+    ) -> Self {
         let mut weight = Grid::new(Self::sums_size(size));
         for y in 0..weight.height {
             for (x, value) in weight.row_mut(y).iter_mut().enumerate() {
@@ -163,7 +211,7 @@ impl Aligner {
             scales.push(scale);
         }
         let mut sharp = Grid::default();
-        sharp.set_sums(sums, Self::sums_size(size));
+        sharp.take(sums, Self::sums_size(size), light);
         let mut columns = Grid::default();
         let mut levels = Vec::new();
         for (n, &scale) in scales.iter().enumerate() {
@@ -190,18 +238,23 @@ impl Aligner {
             level.scale >= SEARCH_SCALE && side * side * level.pixels() <= MOST_PRODUCTS
         };
         let search = (0..levels.len()).find(is_enough);
-        Ok(Self {
+        let least_share = match light {
+            Light::Kept => LEAST_SHARE,
+            Light::Level => LEAST_SHARE_OF_PART,
+        };
+        Self {
             size,
             range,
             freedom,
+            light,
             finest,
             search: search.unwrap_or(levels.len() - 1),
-            directions: told(&levels[0]),
+            directions: told(&levels[0], least_share),
             frame: vec![Default::default(); levels.len()],
             columns,
             samples: Samples::default(),
             levels,
-        })
+        }
     }
 
     /// Whether the model has a tile with structure. Without one no frame is found, not even the model itself.
@@ -262,7 +315,7 @@ impl Aligner {
             let [sharp, smooth] = &mut from[0];
             match before.last() {
                 Some([whole, _]) => sharp.set_half_of(whole),
-                None => sharp.set_sums(sums, size),
+                None => sharp.take(sums, size, self.light),
             }
             // Nothing is fitted below the finest level.
             if n >= self.finest {
@@ -369,6 +422,16 @@ impl Aligner {
     }
 }
 
+impl Grid {
+    /// Takes sums of 4x4 samples.
+    fn take(&mut self, sums: &[u16], size: [usize; 2], light: Light) {
+        match light {
+            Light::Kept => self.set_sums(sums, size),
+            Light::Level => self.set_sums_less_mean(sums, size),
+        }
+    }
+}
+
 /// Why frames of a size cannot be aligned.
 ///
 /// # Errors
@@ -391,7 +454,7 @@ pub fn check_size([width, height]: [usize; 2], range: usize) -> Result<(), Strin
 }
 
 /// The directions of all parameters, and of a shift, that a picture tells.
-fn told(level: &Level) -> [Vec<Vector>; 2] {
+fn told(level: &Level, least_share: f64) -> [Vec<Vector>; 2] {
     let mut h: Matrix = [[0.0; 6]; 6];
     for (y, &at) in level.rows.iter().enumerate() {
         let [gx, gy] = [0, 1].map(|axis: usize| level.gradients[axis].row(y));
@@ -406,7 +469,7 @@ fn told(level: &Level) -> [Vec<Vector>; 2] {
         }
     }
     let mean = (h[0][0] + h[3][3]) / 2.0;
-    let least = (LEAST_SHARE * mean).max(LEAST_INFORMATION * level.pixels() as f64);
+    let least = (least_share * mean).max(LEAST_INFORMATION * level.pixels() as f64);
     let of = |h: &Matrix| {
         let all = eigenvectors(h).into_iter();
         all.filter(|(e, _)| *e >= least).map(|(_, v)| v).collect()

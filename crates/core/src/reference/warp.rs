@@ -155,7 +155,7 @@ impl Warp {
 }
 
 /// The first of `count` columns of which a condition holds, if it holds for all columns after the first such one.
-fn first(count: usize, holds: impl Fn(usize) -> bool) -> usize {
+pub(crate) fn first(count: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {
         let middle = (low + high) / 2;

@@ -4,10 +4,9 @@ use clinspect_core::{
     ClError,
     reference::{self, Freedom, JudgedArea, Model, Step, Warp},
 };
-use clinspect_opencl::{Arg, Kernel, Mem, Meter, NdRange, frame::ClFrame};
+use clinspect_opencl::{Meter, frame::ClFrame};
 
-use super::{Align, BLOCK, Base, ReferenceSettings};
-use crate::to_i32;
+use super::{Align, Base, ReferenceSettings, blocks::BlockSums};
 
 /// Where a frame was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,16 +50,9 @@ impl PartPlace {
 /// Finds the motion of frames.
 #[derive(Debug)]
 pub(super) struct Aligner {
-    kernel: Kernel,
-    group: [usize; 2],
     aligner: reference::Aligner,
-    out: Mem,
-    sums: Vec<u16>,
+    blocks: BlockSums,
 }
-
-const BLOCKS: &str = "reference_blocks";
-/// Side of a block whose samples are summed, px.
-const SIDE: usize = 4;
 
 impl Aligner {
     pub fn new(
@@ -74,21 +66,16 @@ impl Aligner {
             Align::Affine => Freedom::Affine,
             Align::Local => Freedom::Local,
         };
-        let sums = model.block_sums(base.depth);
         let aligner = reference::Aligner::new(
-            &sums,
+            &model.block_sums(base.depth),
             base.size,
             settings.search_range as usize,
             freedom,
             |x, y| judged.is_judged(x, y),
         );
-        let (kernel, group) = base.kernel(BLOCKS)?;
         Ok(Self {
-            kernel,
-            group,
             aligner: aligner.map_err(ClError::Refused)?,
-            out: (base.context).device_memory(sums.len() * size_of::<u16>())?,
-            sums,
+            blocks: BlockSums::new(base)?,
         })
     }
 
@@ -107,29 +94,8 @@ impl Aligner {
         frame: &ClFrame,
         meter: &Meter,
     ) -> Result<PartPlace, ClError> {
-        let [src, offset, stride, ..] = base.frame_args(frame.plane(0)?)?;
-        let [across, down] = base.size.map(|n| n / SIDE);
-        let (item_blocks, range) = if base.context.caps().is_cpu {
-            let blocks = across.next_multiple_of(BLOCK / SIDE);
-            (blocks, NdRange::tiles([1, down], 1))
-        } else {
-            (1, NdRange::cover([across, down], self.group))
-        };
-        let args = [
-            src,
-            offset,
-            stride,
-            Arg::I32(to_i32(across, "blocks")?),
-            Arg::I32(to_i32(down, "blocks")?),
-            Arg::I32(to_i32(item_blocks, "blocks")?),
-            Arg::I32(base.depth.saturating_sub(8) as i32),
-            Arg::Mem(&self.out),
-        ];
-        let mut submission = base.context.submit(meter, base.bytes());
-        submission.run(&mut self.kernel, BLOCKS, &args, &range)?;
-        let bytes = bytemuck::cast_slice_mut(&mut self.sums);
-        submission.read(&self.out, 0, bytes, "sums of the frame")?;
-        let found = self.aligner.find(&self.sums);
+        let sums = self.blocks.of(base, frame, meter)?;
+        let found = self.aligner.find(sums);
         Ok(PartPlace {
             warp: found.warp,
             score: found.score,

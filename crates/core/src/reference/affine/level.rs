@@ -2,6 +2,8 @@
 
 /// Samples that are computed together.
 pub const LANES: usize = 4;
+/// Pixels on each side over which the mean is taken that is taken away.
+const MEAN_REACH: usize = 4;
 /// Samples of a vector.
 pub type Lanes = [f32; LANES];
 
@@ -56,6 +58,35 @@ impl Grid {
         for (y, sums) in sums.chunks_exact(size[0].max(1)).enumerate() {
             for (value, &sum) in self.row_mut(y).iter_mut().zip(sums) {
                 *value = f32::from(sum) / 16.0;
+            }
+        }
+    }
+
+    /// The same, less their mean over the pixels at most 4 away that lie in the picture.
+    pub fn set_sums_less_mean(&mut self, sums: &[u16], size @ [width, height]: [usize; 2]) {
+        self.resize(size);
+        // Sums over all pixels above and left.
+        let stride = width + 1;
+        let mut totals = vec![0_i64; stride * (height + 1)];
+        for y in 0..height {
+            let mut row = 0;
+            for x in 0..width {
+                row += i64::from(sums[y * width + x]);
+                totals[(y + 1) * stride + x + 1] = totals[y * stride + x + 1] + row;
+            }
+        }
+        let near =
+            |at: usize, n: usize| [at.saturating_sub(MEAN_REACH), (at + MEAN_REACH + 1).min(n)];
+        for y in 0..height {
+            let [y0, y1] = near(y, height);
+            for (x, value) in self.row_mut(y).iter_mut().enumerate() {
+                let [x0, x1] = near(x, width);
+                let at = |x: usize, y: usize| totals[y * stride + x];
+                let total = at(x1, y1) + at(x0, y0) - at(x0, y1) - at(x1, y0);
+                let pixels = ((x1 - x0) * (y1 - y0)) as i64;
+                // Exact up to the quotient.
+                let more = i64::from(sums[y * width + x]) * pixels - total;
+                *value = more as f32 / (16 * pixels) as f32;
             }
         }
     }

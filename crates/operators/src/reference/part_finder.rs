@@ -1,0 +1,252 @@
+//! Finds parts at any place and angle: docs/semantics.md, "Free placement"; kernel `reference_part`.
+
+use std::sync::Arc;
+
+use clinspect_core::{
+    ClError,
+    layout::{Component, FrameLayout},
+    place::{Cut, Model as Searched, Motion, Pose, Region, Search, edge_share},
+    reference::{Aligner, MOST_WARPED, Model, Step, Warp},
+};
+use clinspect_opencl::{Arg, ClContext, Kernel, Meter, NdRange, frame::ClFrame};
+
+use super::{Base, blocks::BlockSums};
+use crate::{source::target_args, to_i32};
+
+const PART: &str = "reference_part";
+/// Side of the blocks whose samples are summed, px.
+const SIDE: usize = 4;
+
+/// What parts are looked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartSettings {
+    /// The trained picture, of the frames' size.
+    pub model: Arc<Model>,
+    /// The part in it; `None`: what differs from its ground.
+    pub region: Option<Region>,
+    /// Scales that parts have, 1/256.
+    pub scales: Vec<i32>,
+    /// Parts in a frame.
+    pub wanted: usize,
+    /// Bits of a sample that a camera fills; 0 for the depth of the format.
+    pub bit_depth: u32,
+}
+
+/// A pose, and what the fit made of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundPart {
+    /// Where the search found it.
+    pub pose: Pose,
+    /// Where the pixels of the cut lie in the frame.
+    pub motion: Motion,
+    /// How surely the part is there, 0 to 1.
+    pub place_score: f64,
+    /// The share of the part that lies in the frame.
+    pub inside: f64,
+    /// How far the fit got.
+    pub step: Step,
+}
+
+/// Finds parts in frames of one layout.
+#[derive(Debug)]
+pub struct PartFinder {
+    base: Base,
+    sums: BlockSums,
+    region: Region,
+    model: Searched,
+    search: Search,
+    fitter: Fitter,
+}
+
+/// Fits a part from a pose.
+#[derive(Debug)]
+struct Fitter {
+    cut: Cut,
+    aligner: Aligner,
+    kernel: Kernel,
+    group: [usize; 2],
+    /// Of the frame that is read through a motion.
+    base: Base,
+    sums: BlockSums,
+    read: ClFrame,
+}
+
+impl PartFinder {
+    /// Prepares the search for frames of `layout`, whose plane 0 is read.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] if the frames or the part do not suit a search; a failing OpenCL call.
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        settings: &PartSettings,
+    ) -> Result<Self, ClError> {
+        let base = Base::new(context, layout, settings.bit_depth)?;
+        let PartSettings { model, .. } = settings;
+        let [width, height] = base.size;
+        if width.max(height) > MOST_WARPED {
+            return Err(ClError::Refused(format!(
+                "frames of {width}x{height} pixels are too large to be searched for parts: a side has at most {MOST_WARPED} \
+                 pixels; cut them"
+            )));
+        }
+        (model.check_fits(base.size, base.sample.bits())).map_err(ClError::Refused)?;
+        let sums = model.block_sums(base.depth);
+        let region = match &settings.region {
+            Some(region) if region.is_of(base.size) => region.clone(),
+            Some(_) => {
+                return Err(ClError::Refused(format!(
+                    "the region is not that of a picture of {width}x{height} pixels; draw it again"
+                )));
+            }
+            None => Region::found(&sums, base.size).map_err(ClError::Refused)?,
+        };
+        let searched = Searched::new(&sums, base.size, &region, &settings.scales);
+        Ok(Self {
+            sums: BlockSums::new(&base)?,
+            fitter: Fitter::new(&base, &sums, &region)?,
+            model: searched.map_err(ClError::Refused)?,
+            search: Search::new(base.size, settings.wanted),
+            region,
+            base,
+        })
+    }
+
+    /// The part in the trained picture.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// The rectangle of the trained picture in which parts are compared.
+    pub fn cut(&self) -> &Cut {
+        &self.fitter.cut
+    }
+
+    /// Finds the parts of a frame, at most two more than are wanted: for each place its poses, the surest one first.
+    /// Waits.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn find(&mut self, frame: &ClFrame, meter: &Meter) -> Result<Vec<Vec<FoundPart>>, ClError> {
+        let sums = self.sums.of(&self.base, frame, meter)?;
+        let places = self.search.find(&self.model, sums);
+        let mut found = Vec::with_capacity(places.len());
+        for place in places {
+            let poses = place.into_iter();
+            let fitted = poses.map(|pose| {
+                self.fitter
+                    .fit((&self.base, frame), &self.model, pose, meter)
+            });
+            let mut fitted = fitted.collect::<Result<Vec<_>, _>>()?;
+            // Of equals the one that the search found surer stays first.
+            fitted.sort_by(|a, b| b.place_score.total_cmp(&a.place_score));
+            found.push(fitted);
+        }
+        Ok(found)
+    }
+
+    /// A part of the frame as the pixels of the cut are read from it. Waits until the device has the commands.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn read(
+        &mut self,
+        frame: &ClFrame,
+        motion: &Motion,
+        meter: &Meter,
+    ) -> Result<&ClFrame, ClError> {
+        self.fitter.read((&self.base, frame), motion, meter)?;
+        Ok(&self.fitter.read)
+    }
+}
+
+impl Fitter {
+    /// `sums`: those of the trained picture.
+    fn new(base: &Base, sums: &[u16], region: &Region) -> Result<Self, ClError> {
+        let cut = Cut::new(region.bounds(), base.size);
+        let of_sums = Cut {
+            first: cut.first.map(|v| v / SIDE),
+            size: cut.size.map(|v| v / SIDE),
+        };
+        let sums = of_sums.of(sums, base.size[0] / SIDE);
+        let is_part = |x: usize, y: usize| region.holds(x + cut.first[0], y + cut.first[1]);
+        let aligner = Aligner::of_part(&sums, cut.size, is_part).map_err(ClError::Refused)?;
+        let [width, height] = cut.size;
+        let samples = Component {
+            plane: 0,
+            offset: 0,
+            pixel_stride: base.sample.bytes(),
+            width,
+            height,
+            w_sub: 0,
+            h_sub: 0,
+        };
+        let layout = FrameLayout::new(width, height, base.sample, vec![samples])
+            .ok_or_else(|| ClError::Refused("the part has no layout".into()))?;
+        let own = Base {
+            size: cut.size,
+            layout: Arc::new(layout),
+            ..base.clone()
+        };
+        let (kernel, group) = base.kernel(PART)?;
+        Ok(Self {
+            cut,
+            aligner,
+            kernel,
+            group,
+            sums: BlockSums::new(&own)?,
+            read: ClFrame::scratch(&own.context, &own.layout, &Meter::new(false))?,
+            base: own,
+        })
+    }
+
+    /// Enqueues the reading of a part of a frame.
+    fn read(
+        &mut self,
+        (frame_base, frame): (&Base, &ClFrame),
+        motion: &Motion,
+        meter: &Meter,
+    ) -> Result<(), ClError> {
+        let [c, a, b, f, d, e] = motion.coefficients;
+        let low = |shift: i64| (shift & ((1 << 20) - 1)) as i32;
+        let line = |c: i64, a: i64, b: i64| [low(c), a as i32, b as i32, (c >> 20) as i32];
+        let [columns, rows] = self.base.size;
+        let mut args = frame_base.frame_args(frame.plane(0)?)?.to_vec();
+        args.extend([
+            Arg::I32x4(line(c, a, b)),
+            Arg::I32x4(line(f, d, e)),
+            Arg::I32(to_i32(columns, "columns")?),
+            Arg::I32(to_i32(rows, "rows")?),
+        ]);
+        args.extend(target_args(self.read.plane(0)?, 0)?);
+        let range = NdRange::cover(self.base.size, self.group);
+        let mut submission = self.base.context.submit(meter, self.base.bytes());
+        submission.run(&mut self.kernel, PART, &args, &range)?;
+        submission.enqueued()?;
+        Ok(())
+    }
+
+    fn fit(
+        &mut self,
+        frame: (&Base, &ClFrame),
+        model: &Searched,
+        pose: Pose,
+        meter: &Meter,
+    ) -> Result<FoundPart, ClError> {
+        let through = Motion::new(model, &self.cut, &pose, &Warp::default());
+        self.read(frame, &through, meter)?;
+        let sums = self.sums.of(&self.base, &self.read, meter)?;
+        let fit = self.aligner.find(sums);
+        let motion = Motion::new(model, &self.cut, &pose, &fit.warp);
+        self.read(frame, &motion, meter)?;
+        let sums = self.sums.of(&self.base, &self.read, meter)?;
+        let edges = edge_share(model, sums, self.cut.size, self.cut.first);
+        Ok(FoundPart {
+            pose,
+            motion,
+            place_score: fit.score.min(edges),
+            inside: motion.inside(model, &self.cut, frame.0.size),
+            step: fit.step,
+        })
+    }
+}
