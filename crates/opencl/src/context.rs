@@ -199,7 +199,8 @@ impl DeviceContext {
     /// # Errors
     /// The command has failed, or waiting for it has.
     pub(super) fn wait(&self, event: &Event, subject: &str) -> Result<(), ClError> {
-        let caller = self.caller.as_ref().filter(|caller| caller.is_awake());
+        let caller =
+            (self.caller.as_ref()).filter(|caller| caller.is_awake() && !Caller::is_current());
         let waited = match caller {
             Some(caller) => event.wait_by(caller),
             None => event.wait(),

@@ -313,8 +313,8 @@ impl Event {
             status != Ok(Status::Pending)
         });
         match status? {
-            Status::Failed(_) => Err(("clWaitForEvents", FAILED_EVENT)),
-            _ => Ok(()),
+            Status::Complete => Ok(()),
+            _ => Err(("clWaitForEvents", FAILED_EVENT)),
         }
     }
 
