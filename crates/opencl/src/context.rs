@@ -125,7 +125,7 @@ impl DeviceContext {
     }
 
     /// Makes calls that belong together and wait for nothing: in the device's thread while several threads want to make some
-    /// ([`Caller`]), else here.
+    /// (`caller.rs`), else here.
     pub fn together<R: Send>(&self, calls: impl FnOnce() -> R + Send) -> R {
         match &self.caller {
             Some(caller)
