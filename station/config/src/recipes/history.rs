@@ -99,9 +99,8 @@ impl Folder {
 
     /// Removes the versions of a recipe that are too many.
     pub fn forget_old_versions(&self, name: &str) -> io::Result<()> {
-        let old = self.versions(name).into_iter().skip(MOST);
-        old.map(|old| fs::remove_dir_all(self.history(name).join(old.id)))
-            .collect()
+        let mut old = self.versions(name).into_iter().skip(MOST);
+        old.try_for_each(|old| fs::remove_dir_all(self.history(name).join(old.id)))
     }
 }
 
