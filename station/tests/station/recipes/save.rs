@@ -200,9 +200,17 @@ fn recipe_is_saved_whole_and_nobody_overwrites_another() {
         (changes[1].from.as_deref(), changes[1].to.as_str()),
         (None, "cloth")
     );
-    let hidden = |entry: fs::DirEntry| entry.file_name().to_str().unwrap().starts_with('.');
-    let mut entries = fs::read_dir(&folder.0).unwrap().map(Result::unwrap);
-    assert!(!entries.any(hidden), "something of a save is left");
+    let hidden = |folder: &std::path::Path| {
+        let names = fs::read_dir(folder).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        Vec::from_iter(names.filter(|name| name.starts_with('.')))
+    };
+    assert_eq!(
+        hidden(&folder.0),
+        [".history"],
+        "something of a save is left"
+    );
+    assert_eq!(hidden(&folder.0.join(".history/cloth")), [""; 0]);
 }
 
 #[test]
