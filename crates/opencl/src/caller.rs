@@ -133,7 +133,9 @@ fn serve(tasks: &Receiver<Task>, is_awake: &AtomicBool) {
             match tasks.try_recv() {
                 Ok(task) => {
                     has_worked = true;
-                    pending.extend(Some(task).filter(|task| !task.is_over()));
+                    if !task.is_over() {
+                        pending.push(task);
+                    }
                 }
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => return,

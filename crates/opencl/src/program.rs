@@ -285,7 +285,7 @@ pub fn beside_frames<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether the calling thread does or forbids itself something that another thread would not know of.
+/// Whether work must stay on the calling thread, because it is inside one of the functions above or [`observe_compiler`].
 pub(super) fn has_own_rules() -> bool {
     ONLY_BUILT.get() || BESIDE_FRAMES.get() || OBSERVER.with_borrow(Option::is_some)
 }

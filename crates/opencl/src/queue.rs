@@ -299,22 +299,19 @@ impl Event {
     /// See [`Self::wait`].
     pub fn wait_by(&self, caller: &Caller) -> Result<(), (&'static str, i32)> {
         Rank::Order.assert_free();
-        let mut status = Ok(Status::Pending);
         if self.is_known_to_be_complete() {
             return Ok(());
         }
-        let mut is_awaited = false;
+        self.awaited_now()?;
+        let mut status = Ok(Status::Pending);
         caller.repeat(&mut || {
-            status = match is_awaited {
-                false => self.awaited_now().map(|_| Status::Pending),
-                true => self.status().map_err(|code| ("clGetEventInfo", code)),
-            };
-            is_awaited = true;
+            status = self.status();
             status != Ok(Status::Pending)
         });
-        match status? {
-            Status::Complete => Ok(()),
-            _ => Err(("clWaitForEvents", FAILED_EVENT)),
+        match status {
+            Ok(Status::Complete) => Ok(()),
+            Ok(_) => Err(("clWaitForEvents", FAILED_EVENT)),
+            Err(code) => Err(("clGetEventInfo", code)),
         }
     }
 
