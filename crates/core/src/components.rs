@@ -130,6 +130,8 @@ pub struct MeasuredDefect {
     /// The component of the colour that marks most of the pixels, if components are judged apart. The differences, polarity
     /// and level are then those of the pixels that this component marks.
     pub component: Option<usize>,
+    /// Number of the part of the frame that has the defect; 0: frames are compared whole.
+    pub part: u32,
     /// Mean difference of the pixels, grey levels; positive is brighter.
     pub mean_difference: f64,
     /// Difference of largest magnitude, grey levels; the first in scan order of equal ones.

@@ -192,6 +192,18 @@ impl FrameLayout {
         other
     }
 
+    /// The layout of the first plane alone, of pictures of another size.
+    #[must_use]
+    pub fn of_size(&self, [width, height]: [usize; 2]) -> Self {
+        let mut other = self.of_rows(height);
+        other.width = width;
+        for plane in &mut other.planes {
+            plane.row_bytes = width * plane.lanes.len() * self.sample.bytes();
+        }
+        (other.components.iter_mut()).for_each(|component| component.width = width);
+        other
+    }
+
     /// The same layout with at most `rows` rows.
     pub fn cut(&self, rows: usize) -> Self {
         let mut small = self.clone();

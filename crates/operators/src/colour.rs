@@ -259,6 +259,11 @@ impl<O: Submitted> Components<O> {
         self
     }
 
+    /// Frames are split again although limits are tried, because they change from trial to trial.
+    pub(crate) fn split_in_trials(&mut self) {
+        self.is_trial = false;
+    }
+
     /// All operators: one, or those of red, green and blue.
     pub fn all(&self) -> &[O] {
         &self.parts

@@ -102,6 +102,40 @@ pub struct Alignment {
     pub is_matched: bool,
 }
 
+/// The parts of a frame that are compared by themselves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FrameParts {
+    /// Least and most parts that are wanted.
+    pub wanted: [u32; 2],
+    /// From top to bottom, then from left to right.
+    pub parts: Vec<JudgedPart>,
+    /// The highest place score of what was taken for no part.
+    pub other: Option<f64>,
+}
+
+/// A part of a frame.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedPart {
+    /// Where its centre lies, px from the upper left corner of the frame.
+    pub centre: [f64; 2],
+    /// How far it is turned, clockwise on the screen, degrees from −180 to 180.
+    pub angle: f64,
+    /// How much larger it is than the trained one: the root of the ratio of areas.
+    pub scale: f64,
+    /// How surely it is there, 0 to 1.
+    pub score: f64,
+    /// The share of it that lies in the frame.
+    pub inside: f64,
+    /// Poses that are about as sure; the one with the fewest marked pixels counts.
+    pub poses: u32,
+    /// The frame's edge cuts it; it was not compared.
+    pub is_cut: bool,
+    /// Its judged pixels.
+    pub judged: u64,
+    /// Those of them that are marked.
+    pub marked: u64,
+}
+
 /// How the last frame was compared.
 #[derive(Debug, Clone, Default)]
 pub struct Basis {
@@ -113,6 +147,8 @@ pub struct Basis {
     pub lattice: Option<Lattice>,
     /// Where the frame was found in the picture that it was compared with.
     pub alignment: Option<Alignment>,
+    /// Its parts, if they are compared by themselves.
+    pub parts: Option<FrameParts>,
     /// Pixels that are not judged because they are ignored, if there are any.
     pub ignored: Option<Arc<Bitmap>>,
 }

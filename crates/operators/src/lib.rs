@@ -27,15 +27,17 @@ pub use flat_field::{FlatField, FlatFieldMode, FlatFieldSettings, FrameSums};
 pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};
 pub use histogram::{Histogram, HistogramSettings, Strategy, check_bins};
 pub use inspection::{
-    Alignment, Basis, Component, Inspection, JudgedPixels, Limit, Marked, MaskTarget, Picture,
-    Repeating, Subject,
+    Alignment, Basis, Component, FrameParts, Inspection, JudgedPart, JudgedPixels, Limit, Marked,
+    MaskTarget, Picture, Repeating, Subject,
 };
 pub use pitch_threshold::{Borders, Compare, PitchThreshold, PitchThresholdSettings, Polarity};
 pub use presence::{Contrast, contrast_q4};
 pub use probe::{MiddleProbe, Probe};
 pub use reference::{
-    Align, ComponentTraining, FoundPart, HeldOut, Models, NormalizeBy, PartFinder, PartSettings,
-    Progress, Reading, Reference, ReferenceSettings, Training, check_opening, learns_factor,
+    Align, Comparison, ComparisonTraining, ComponentTraining, FoundPart, HeldOut, MOST_PARTS,
+    Models, NormalizeBy, PartEdge, PartFinder, PartPixels, PartSettings, PartTraining, Parts,
+    PartsPlan, PartsSettings, Progress, Reading, Reference, ReferenceSettings, Training,
+    check_opening, learns_factor,
 };
 pub use self_test::{SelfTest, Trial};
 pub use submitted::Submitted;

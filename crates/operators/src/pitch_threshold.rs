@@ -457,6 +457,7 @@ impl Inspection for PitchThreshold {
             pitches: self.pitches,
             lattice: self.lattice,
             alignment: None,
+            parts: None,
             ignored: self.ignore.as_ref().map(Ignore::bitmap).cloned(),
         }
     }

@@ -3,9 +3,16 @@
 mod aligner;
 mod blocks;
 mod colour;
+mod comparison;
 mod learning;
 mod marks;
 mod part_finder;
+mod part_marks;
+mod part_reader;
+mod part_search;
+mod part_settings;
+mod part_training;
+mod parts;
 mod reached;
 mod reader;
 mod settings;
@@ -23,7 +30,7 @@ use clinspect_core::{
     layout::{FrameLayout, SampleType},
     learning::Demand,
     mask::packed_stride,
-    reference::{Deviations, Model, Warp},
+    reference::{Deviations, Inside, Model, Warp},
     sight::Sight,
     threshold::Reached,
 };
@@ -45,9 +52,14 @@ use crate::{
 };
 use aligner::PartPlace;
 pub use colour::{ComponentTraining, HeldOut, Models};
+pub use comparison::{Comparison, ComparisonTraining};
 pub use learning::learns_factor;
 use marks::OpenedMarks;
 pub use part_finder::{FoundPart, PartFinder, PartSettings};
+pub use part_search::PartPixels;
+pub use part_settings::{MOST_PARTS, PartEdge, PartsSettings};
+pub use part_training::{PartTraining, PartsPlan};
+pub use parts::Parts;
 use reached::Reach;
 use reader::DeviceModel;
 pub use reader::Reading;
@@ -246,6 +258,8 @@ pub struct Reference {
     is_blind: bool,
     /// How the last frame was compared; `None`: not at all.
     reading: Option<Reading>,
+    /// The pixels that are judged of frames that somebody else has read.
+    inside: Option<Inside>,
     /// Limits are tried on the last frame, which was found already.
     is_trial: bool,
     /// Opens and moves marks; made when a frame has marks that need this.
@@ -300,6 +314,7 @@ impl Reference {
             model,
             is_blind: false,
             reading: None,
+            inside: None,
             is_trial: false,
             marks: None,
             base,
@@ -394,6 +409,13 @@ impl Reference {
         self.reading.as_ref().map(Reading::warp)
     }
 
+    /// The next frames were read by somebody else where their part lies, and these of their pixels are judged. Also of those
+    /// on which limits are tried.
+    pub(super) fn judge_inside(&mut self, inside: Inside) {
+        self.inside = Some(inside);
+        self.is_trial = false;
+    }
+
     /// Finds where a frame lies in the model, and its brightness, without comparing it. Waits.
     ///
     /// # Errors
@@ -401,7 +423,7 @@ impl Reference {
     pub fn find(&mut self, frame: &ClFrame, meter: &Meter) -> Result<(), ClError> {
         self.reading = None;
         if let Some(model) = self.model.as_mut().filter(|_| !self.is_blind) {
-            self.reading = Some(model.reader.read(frame, meter)?);
+            self.reading = Some(model.reader.read(frame, self.inside.as_ref(), meter)?);
         }
         Ok(())
     }
@@ -604,6 +626,7 @@ impl Inspection for Reference {
                 score: reading.found.score,
                 is_matched: reading.is_matched,
             }),
+            parts: None,
             ignored: self.ignored.clone(),
         }
     }

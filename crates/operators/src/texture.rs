@@ -684,6 +684,7 @@ impl Inspection for Texture {
             pitches: self.settings.lengths(),
             lattice: self.settings.turned(),
             alignment: None,
+            parts: None,
             ignored: self.ignore.as_ref().map(Ignore::bitmap).cloned(),
         }
     }

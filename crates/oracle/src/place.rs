@@ -505,7 +505,7 @@ fn around(
 }
 
 /// Rule 1: the candidates of the coarsest level.
-fn candidates(model: &Model, edges: &Edges) -> Vec<Pose> {
+fn candidates(model: &Model, edges: &Edges, most: i64) -> Vec<Pose> {
     let points = &model.levels[0].1;
     let (w, h) = (edges.width as i64, edges.height as i64);
     let angles = TURN / model.step;
@@ -534,12 +534,13 @@ fn candidates(model: &Model, edges: &Edges) -> Vec<Pose> {
         }
     }
     let at = |a: i64, x: i64, y: i64| &best[((a.rem_euclid(angles) * h + y) * w + x) as usize];
+    let is_tried = |a: i64| from_zero(a.rem_euclid(angles) * model.step) <= most + model.step;
     let mut found = Vec::new();
-    for a in 0..angles {
+    for a in (0..angles).filter(|&a| is_tried(a)) {
         for (y, x) in (0..h).flat_map(|y| (0..w).map(move |x| (y, x))) {
             let pose = at(a, x, y);
             let is_highest = || {
-                (-1..2).all(|da| {
+                (-1..2).filter(|da| is_tried(a + da)).all(|da| {
                     (y - 1..y + 2).filter(|j| (0..h).contains(j)).all(|j| {
                         (x - 1..x + 2)
                             .filter(|i| (0..w).contains(i))
@@ -613,8 +614,18 @@ fn climb(
     best
 }
 
+/// An angle's distance from 0.
+fn from_zero(angle: i64) -> i64 {
+    angle.min(TURN - angle)
+}
+
 /// The places of a model in a frame, with their poses on level 4; `n` parts are wanted.
 pub fn find(model: &Model, frame: &Picture, n: usize) -> Vec<Vec<Pose>> {
+    find_within(model, frame, n, TURN / 2)
+}
+
+/// The same of parts that are turned by at most `most`, 1/16384 turn.
+pub fn find_within(model: &Model, frame: &Picture, n: usize, most: i64) -> Vec<Vec<Pose>> {
     let (mut step, mut scale_step) = (model.step, 0);
     if let [.., a, b] = model.scales[..] {
         scale_step = b - a;
@@ -624,7 +635,7 @@ pub fn find(model: &Model, frame: &Picture, n: usize) -> Vec<Vec<Pose>> {
     for (index, (k, points)) in model.levels.iter().enumerate() {
         let edges = Edges::new(&frame.level(*k));
         if index == 0 {
-            poses = candidates(model, &edges);
+            poses = candidates(model, &edges, most);
             poses = places(poses, points.reach, 4 + 2 * n, 8, step);
         } else {
             (step, scale_step) = (step / 2, scale_step / 2);
@@ -650,6 +661,7 @@ pub fn find(model: &Model, frame: &Picture, n: usize) -> Vec<Vec<Pose>> {
             *pose = climb(model, (points, &edges), *pose, 1, [step, scale_step]);
         }
     }
+    poses.retain(|pose| from_zero(pose.angle) <= most);
     poses.sort_by_key(Pose::order);
     let mut chosen: Vec<Vec<Pose>> = Vec::new();
     let mut taken = BTreeSet::new();

@@ -31,8 +31,8 @@ pub struct Defect {
     pub id: u32,
     /// [`Self::OTHER`], [`Self::PATTERN_MISSING`], or the number of a class, from 1.
     pub class: u16,
-    /// [`Self::CONTINUED`] and [`Self::CUT`]; from bit [`Self::LEVEL_SHIFT`] on the [`Self::level`], then the
-    /// [`Self::component`].
+    /// [`Self::CONTINUED`] and [`Self::CUT`]; from bit [`Self::PART_SHIFT`] on the [`Self::part`], then the [`Self::level`], then
+    /// the [`Self::component`].
     pub flags: u16,
     /// Major axis of the ellipse with the same second moments, px; 0 in results of version 1.
     pub major_axis: f32,
@@ -54,6 +54,9 @@ impl Defect {
     /// Flag: the defect is longer than a list can wait for, so it was closed before its end.
     pub const CUT: u16 = 2;
 
+    /// First of the six bits of [`Self::flags`] with the part.
+    pub const PART_SHIFT: u32 = 2;
+    pub(super) const PART_BITS: u16 = 0x3f << Self::PART_SHIFT;
     /// First of the five bits of [`Self::flags`] with the level.
     pub const LEVEL_SHIFT: u32 = 8;
     /// The bits of [`Self::flags`] with the level.
@@ -61,6 +64,16 @@ impl Defect {
     /// The first of the two bits of [`Self::flags`] with the component, counted from 1.
     pub const COMPONENT_SHIFT: u32 = 13;
     pub(super) const COMPONENT_BITS: u16 = 3 << Self::COMPONENT_SHIFT;
+
+    /// The number of the part that has it, from 1; 0 where frames are compared whole.
+    pub fn part(&self) -> u8 {
+        ((self.flags & Self::PART_BITS) >> Self::PART_SHIFT) as u8
+    }
+
+    /// The bits of [`Self::flags`] for a part.
+    pub fn part_flags(part: u32) -> u16 {
+        (part as u16) << Self::PART_SHIFT & Self::PART_BITS
+    }
 
     /// The finest level that marks one of its pixels: 0 for single pixels, k for the means of blocks of
     /// 2^k pixels a side. 0 also if the pattern is missing at all its pixels.

@@ -2,13 +2,17 @@
 //! metas.
 
 use super::{
-    DEFECT_META, Defect, DefectResult, Verdict,
+    DEFECT_META, Defect, DefectResult, Parts, Verdict,
     defect::{RECORD, to_records},
     defects::VERSION,
 };
 
 /// The flags of a defect that have a meaning.
-const FLAGS: u16 = Defect::CONTINUED | Defect::CUT | Defect::LEVEL_BITS;
+const FLAGS: u16 = Defect::CONTINUED
+    | Defect::CUT
+    | Defect::PART_BITS
+    | Defect::LEVEL_BITS
+    | Defect::COMPONENT_BITS;
 
 /// Maximum number of defects that an element lists and that are accepted from an event: each
 /// becomes a meta.
@@ -58,7 +62,10 @@ impl DefectResult {
         let lines = u128::from(self.first_line) + u128::from(self.height);
         let pixels = u64::from(self.width) * u64::from(self.height);
         let in_strip: u64 = self.defects.iter().map(pixels_in_strip).sum();
-        self.judged_pixels <= pixels
+        // Each part counts the pixels of the trained one, which may be larger.
+        let parts = self.parts.as_ref().map_or(1, |of| of.parts.len().max(1));
+        self.judged_pixels <= pixels.saturating_mul(parts as u64)
+            && self.parts.as_ref().is_none_or(Parts::is_plausible)
             && self.defect_pixels <= self.judged_pixels
             && self.missing_pixels <= self.defect_pixels
             && self.judged_x.max(self.judged_y) <= self.judged_pixels
@@ -97,6 +104,11 @@ impl DefectResult {
                 .is_some_and(|found| !found.matched || !found.is_plausible());
             return is_none && self.judged_pixels > 0 && !is_lost;
         }
+        if let Some(parts) = &self.parts {
+            let passes = !parts.is_miscounted() && parts.why_none().is_none();
+            return self.alignment.is_none_or(|found| found.is_plausible())
+                && (self.verdict != Verdict::Pass || (passes && self.judged_pixels > 0));
+        }
         match &self.alignment {
             Some(found) => {
                 found.is_plausible()
@@ -114,12 +126,16 @@ impl DefectResult {
         let end = |at: i32, len: u32| i64::from(at) + i64::from(len);
         let is_class = defect.class == Defect::PATTERN_MISSING
             || usize::from(defect.class) <= self.class_names.len();
-        defect.x >= 0
+        // A smaller part lies on fewer pixels of the frame than are counted.
+        let of_part = if defect.part() > 0 { 2 } else { 1 };
+        usize::from(defect.part()) <= self.parts.as_ref().map_or(0, |of| of.parts.len())
+            && defect.x >= 0
             && end(defect.x, defect.width) <= i64::from(self.width)
             && i128::from(self.first_line) + i128::from(defect.y) >= 0
             && end(defect.y, defect.height) <= i64::from(self.height)
             && defect.area > 0
-            && u64::from(defect.area) <= u64::from(defect.width) * u64::from(defect.height)
+            && u64::from(defect.area)
+                <= of_part * u64::from(defect.width) * u64::from(defect.height)
             && [
                 defect.centroid_x,
                 defect.centroid_y,

@@ -3,7 +3,7 @@
 use gst::glib;
 
 use super::{
-    Alignment, Defect, Unplaced,
+    Alignment, Defect, Parts, Unplaced,
     defect::{from_records, to_records},
     metas::{HAS_PLACE, attach, attach_place, is_in_place, structures},
     verdict::Verdict,
@@ -64,6 +64,8 @@ pub struct DefectResult {
     pub threshold: f64,
     /// Of a comparison with a picture: where the frame was found in it.
     pub alignment: Option<Alignment>,
+    /// The parts of the frame, if they are compared by themselves.
+    pub parts: Option<Parts>,
     /// Of a frame that trains the element and is not judged: frames of the training so far, and all of them.
     pub training: Option<[u32; 2]>,
     /// While the element learns limits: good frames so far, this one included if it is one, and all of them.
@@ -127,6 +129,9 @@ impl DefectResult {
         fields.set("threshold", self.threshold);
         if let Some(alignment) = &self.alignment {
             alignment.write(fields);
+        }
+        if let Some(parts) = &self.parts {
+            parts.write(fields, [self.mm_per_pixel_x, self.mm_per_pixel_y]);
         }
         if let Some([trained, all]) = self.training {
             fields.set("trained-frames", trained);
@@ -200,6 +205,10 @@ impl DefectResult {
             .field("flags", u32::from(defect.flags))
             .field("level", u32::from(defect.level()))
             .field_if_some("channel", self.channel(defect))
+            .field_if_some(
+                "part",
+                (defect.part() > 0).then(|| u32::from(defect.part())),
+            )
             .field_if_some("semu", self.semu(defect))
             .field("major-axis", f64::from(defect.major_axis))
             .field("minor-axis", f64::from(defect.minor_axis))
@@ -331,6 +340,7 @@ impl DefectResult {
             lattice: vectors(fields)?,
             threshold: fields.get("threshold").ok()?,
             alignment: Alignment::read(fields)?,
+            parts: Parts::read(fields)?,
             training: (all > 0).then_some([trained, all]),
             learning: (wanted > 0).then_some([good, wanted]),
             blind,

@@ -12,6 +12,7 @@ mod defects;
 mod histogram;
 pub mod mask_caps;
 mod metas;
+mod parts;
 #[cfg(feature = "report")]
 pub mod report;
 mod semu;
@@ -29,6 +30,7 @@ pub use defect_event::MOST_DEFECTS;
 pub use defects::{BlindLimit, DEFECT_META, DefectResult};
 pub use histogram::{HISTOGRAM_META, HistogramResult};
 pub use metas::{FrameTimes, is_same_shape, register};
+pub use parts::{NoPart, Part, Parts};
 pub use semu::semu;
 pub use unplaced::Unplaced;
 pub use verdict::{NoneReason, Verdict, VerdictLimits};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{Alignment, Defect, DefectResult, HistogramResult, NoneReason, Verdict};
+use crate::{Alignment, Defect, DefectResult, HistogramResult, NoneReason, Parts, Verdict};
 
 /// Version of the fields; docs/report.schema.json describes them.
 pub const VERSION: u32 = 1;
@@ -95,13 +95,16 @@ pub struct Inspection {
     /// Where the frame was found in the picture that it was compared with, if it was compared with one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alignment: Option<ReportedAlignment>,
+    /// The parts of the frame, if they are compared by themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<ReportedParts>,
     /// The training that the frame belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<Progress>,
     /// The learning of limits that is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning: Option<Progress>,
-    /// Why the verdict is `none`: `training`, `blind-limit`, `unplaced` or `nothing-judged`.
+    /// Why the verdict is `none`: `training`, `blind-limit`, `unplaced`, `missing`, `other`, `cut` or `nothing-judged`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// The limit that sees best, if none sees a defect.
@@ -173,6 +176,50 @@ pub struct ReportedAlignment {
     pub largest_local_shift: f64,
 }
 
+/// The parts of a frame.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReportedParts {
+    /// Fewest parts that a frame may have.
+    pub least: u32,
+    /// Most parts that a frame may have.
+    pub most: u32,
+    /// From top to bottom, then from left to right.
+    pub found: Vec<ReportedPart>,
+}
+
+/// A part of a frame.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReportedPart {
+    /// Counted from 1.
+    pub number: u32,
+    /// Where its centre lies along x, px from the left edge.
+    pub x: f64,
+    /// The same along y from the upper edge, px.
+    pub y: f64,
+    /// The same along x in mm, if the size of a pixel is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub x_mm: Option<f64>,
+    /// The same along y in mm, if the size of a pixel is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub y_mm: Option<f64>,
+    /// How far it is turned clockwise, degrees.
+    pub angle: f64,
+    /// How much larger it is than the trained one.
+    pub scale: f64,
+    /// How surely it is there, 0 to 1.
+    pub score: f64,
+    /// The share of it that lies in the frame, 0 to 1.
+    pub inside: f64,
+    /// Whether the frame's edge cuts it; then it was not compared.
+    pub cut: bool,
+    /// Its pixels that were judged.
+    pub judged_pixels: u64,
+    /// Those of them that are marked.
+    pub defect_pixels: u64,
+    /// `pass`, `fail` or `none`.
+    pub verdict: &'static str,
+}
+
 /// A limit that no defect of half the range of what is inspected exceeds, grey levels of a sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReportedBlindLimit {
@@ -214,6 +261,9 @@ pub struct ReportedDefect {
     pub mean_difference: f32,
     /// Difference of largest magnitude, grey levels.
     pub peak_difference: f32,
+    /// Number of the part that has it, where parts are compared by themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<u8>,
     /// The channel that marks the defect most, if the element has channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
@@ -336,6 +386,9 @@ impl Report {
             size_of::<Inspection>()
                 + inspection.defects.capacity() * size_of::<ReportedDefect>()
                 + inspection.repeats.capacity() * size_of::<ReportedRepeat>()
+                + (inspection.parts.iter())
+                    .map(|parts| parts.found.capacity() * size_of::<ReportedPart>())
+                    .sum::<usize>()
                 + classes
         };
         let of_histogram = |histogram: &Histogram| {
@@ -399,6 +452,7 @@ impl From<&DefectResult> for Inspection {
             width: result.width,
             height: result.height,
             alignment: result.alignment.as_ref().map(Into::into),
+            parts: (result.parts.as_ref()).map(|parts| ReportedParts::new(result, parts)),
             training: result.training.map(Into::into),
             learning: result.learning.map(Into::into),
             reason: result.none_reason().map(NoneReason::name),
@@ -443,6 +497,34 @@ impl From<&Alignment> for ReportedAlignment {
     }
 }
 
+impl ReportedParts {
+    fn new(result: &DefectResult, parts: &Parts) -> Self {
+        let found = parts.parts.iter().zip(1..).map(|(part, number)| {
+            let mm = part.mm([result.mm_per_pixel_x, result.mm_per_pixel_y]);
+            ReportedPart {
+                number,
+                x: part.x,
+                y: part.y,
+                x_mm: mm.map(|[x, _]| x),
+                y_mm: mm.map(|[_, y]| y),
+                angle: part.angle,
+                scale: part.scale,
+                score: part.score,
+                inside: part.inside,
+                cut: part.is_cut,
+                judged_pixels: part.judged_pixels,
+                defect_pixels: part.defect_pixels,
+                verdict: part.verdict.name(),
+            }
+        });
+        Self {
+            least: parts.least,
+            most: parts.most,
+            found: found.collect(),
+        }
+    }
+}
+
 impl From<[u32; 2]> for Progress {
     fn from([frames, all]: [u32; 2]) -> Self {
         Self { frames, all }
@@ -463,6 +545,7 @@ impl ReportedDefect {
             peak_difference: defect.peak_difference,
             x_mm: result.x_mm(defect),
             y_m: result.y_m(defect),
+            part: Some(defect.part()).filter(|&part| part > 0),
             channel: result.channel(defect).map(Into::into),
             semu: result.semu(defect),
         }

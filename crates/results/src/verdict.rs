@@ -1,6 +1,6 @@
 //! The verdict on a frame, and the limits that decide it.
 
-use super::{Defect, defects::DefectResult};
+use super::{Defect, NoPart, Parts, defects::DefectResult};
 
 /// The verdict on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,16 +23,25 @@ pub enum NoneReason {
     BlindLimit,
     /// It is not known where the part lies that the regions follow.
     Unplaced,
+    /// Nothing in the frame is like the part.
+    Missing,
+    /// What is in the frame is like the part, but not surely the part.
+    Other,
+    /// The frame's edge cuts a part.
+    Cut,
     /// No pixel could be judged, because the pattern, a model or limits are missing.
     NothingJudged,
 }
 
 impl NoneReason {
     /// Every reason.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 7] = [
         Self::Training,
         Self::BlindLimit,
         Self::Unplaced,
+        Self::Missing,
+        Self::Other,
+        Self::Cut,
         Self::NothingJudged,
     ];
 
@@ -42,6 +51,9 @@ impl NoneReason {
             Self::Training => "training",
             Self::BlindLimit => "blind-limit",
             Self::Unplaced => "unplaced",
+            Self::Missing => "missing",
+            Self::Other => "other",
+            Self::Cut => "cut",
             Self::NothingJudged => "nothing-judged",
         }
     }
@@ -57,13 +69,19 @@ impl DefectResult {
         } else if self.unplaced.is_some() {
             NoneReason::Unplaced
         } else {
-            NoneReason::NothingJudged
+            match self.parts.as_ref().and_then(Parts::why_none) {
+                Some(NoPart::Missing) => NoneReason::Missing,
+                Some(NoPart::Other) => NoneReason::Other,
+                Some(NoPart::Cut) => NoneReason::Cut,
+                None => NoneReason::NothingJudged,
+            }
         })
     }
 }
 
-/// Limits of a frame; a frame fails above them. A negative limit is off.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Limits of a frame, or of each part of a frame whose parts are compared by themselves; it fails above them. A negative limit
+/// is off.
+#[derive(Debug, Clone, PartialEq)]
 pub struct VerdictLimits {
     /// Maximum number of marked pixels.
     pub defect_pixels: i64,
@@ -71,6 +89,8 @@ pub struct VerdictLimits {
     pub defect_count: i64,
     /// Maximum area of a listed defect that counts, and of a defect that is still open, px.
     pub defect_area: i64,
+    /// Most that a part, or a frame that is aligned, may be turned, degrees.
+    pub angle: f64,
     /// A frame that its source flagged as corrupted fails.
     pub corrupted: bool,
     /// Classes whose defects count, besides [`Defect::PATTERN_MISSING`]; empty: all classes.
@@ -81,6 +101,11 @@ impl VerdictLimits {
     /// Whether any marked pixel fails a frame, if every defect is listed.
     pub fn fails_for_any_pixel(&self) -> bool {
         self.defect_pixels == 0 || (self.defect_count == 0 && self.classes.is_empty())
+    }
+
+    /// Whether an angle, degrees, is above the limit.
+    pub(super) fn turned(&self, angle: f64) -> bool {
+        self.angle >= 0.0 && angle.abs() > self.angle
     }
 
     fn counts(&self, defect: &&Defect) -> bool {
@@ -100,6 +125,8 @@ impl Verdict {
     /// If there were more defects than are listed (`overflow`), a limit that the list cannot decide
     /// counts as exceeded: a frame must not pass because its list was truncated. A strip of a web may list a defect
     /// that ended in the strips before, although none of its own pixels is judged; it fails all the same.
+    ///
+    /// Of a frame with parts the verdicts on them count ([`DefectResult::judge_parts`]), and their number.
     pub fn new(result: &DefectResult, limits: &VerdictLimits) -> Self {
         let exceeds = |n: u64, limit: i64| u64::try_from(limit).is_ok_and(|limit| n > limit);
         let is_large = |defect: &Defect| exceeds(defect.area.into(), limits.defect_area);
@@ -109,8 +136,24 @@ impl Verdict {
             Some(last) => is_large(last),
             None => limits.defect_area >= 0,
         };
+        if let Some(parts) = &result.parts {
+            let has = |verdict| parts.parts.iter().any(|part| part.verdict == verdict);
+            return if has(Self::Fail)
+                || parts.is_miscounted()
+                || (limits.corrupted && result.corrupted)
+            {
+                Self::Fail
+            } else if parts.why_none().is_some() || has(Self::None) || result.blind.is_some() {
+                Self::None
+            } else {
+                Self::Pass
+            };
+        }
         let is_lost = result.alignment.is_some_and(|alignment| !alignment.matched);
+        let is_turned = (result.alignment.as_ref())
+            .is_some_and(|alignment| limits.turned(alignment.rotation_degrees()));
         if is_lost
+            || is_turned
             || (limits.corrupted && result.corrupted)
             || exceeds(result.defect_pixels, limits.defect_pixels)
             || exceeds(counted().count() as u64, limits.defect_count)
@@ -155,6 +198,7 @@ mod tests {
             defect_pixels,
             defect_count,
             defect_area,
+            angle: -1.0,
             corrupted: false,
             classes: classes.to_vec(),
         }

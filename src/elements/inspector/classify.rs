@@ -27,6 +27,7 @@ struct Fail {
     defect_pixels: i64,
     defect_count: i64,
     defect_area: i64,
+    angle: f64,
     corrupted: bool,
     classes: Text,
 }
@@ -37,6 +38,7 @@ impl Default for Fail {
             defect_pixels: -1,
             defect_count: 0,
             defect_area: -1,
+            angle: -1.0,
             corrupted: true,
             classes: Text::default(),
         }
@@ -57,6 +59,11 @@ structure!(Fail, "fail" {
         "defect-area", "Defect area",
         "A frame with a listed defect of more pixels than this fails; -1 = off"
     ) = defect_area;
+    double(
+        "angle", "Angle",
+        "clreference: a frame or part that is turned by more than this to either side fails, degrees; -1 = off",
+        -1.0..=180.0
+    ) = angle;
     boolean(
         "corrupted", "Corrupted",
         "A frame that its source flagged as corrupted (lost packets, concealed errors) fails; false = it is judged \
@@ -99,6 +106,7 @@ impl Classifier {
                 defect_pixels: fail.defect_pixels,
                 defect_count: fail.defect_count,
                 defect_area: fail.defect_area,
+                angle: fail.angle,
                 corrupted: fail.corrupted,
                 classes: counted.collect::<Result<_, _>>()?,
             })
@@ -150,6 +158,7 @@ pub(super) fn record(defect: &MeasuredDefect, id: u32, class: u16) -> Defect {
         id,
         class,
         flags: defect.flags
+            | Defect::part_flags(defect.part)
             | u16::from(defect.level) << Defect::LEVEL_SHIFT
             | Defect::component_flags(defect.component),
         major_axis: defect.major_axis as f32,

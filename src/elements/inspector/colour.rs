@@ -81,6 +81,11 @@ impl ColourSettings {
         self.limits = limits.into();
     }
 
+    /// Which components are judged.
+    pub fn judged(&self) -> JudgedComponents {
+        self.judged
+    }
+
     /// Whether the components of frames are judged apart. Where they cannot be, no operator is built.
     pub fn are_apart(&self, layout: &FrameLayout) -> bool {
         self.judged.are_apart(layout).unwrap_or(false)

@@ -31,8 +31,8 @@ use clinspect_core::{
     window::Reach,
 };
 use clinspect_opencl::Meter;
-use clinspect_operators::{Basis, Inspection, Limit, Marked, Picture};
-use clinspect_results::{AlignStep, Alignment, BlindLimit, DefectResult, Verdict};
+use clinspect_operators::{Basis, FrameParts, Inspection, JudgedPart, Limit, Marked, Picture};
+use clinspect_results::{AlignStep, Alignment, BlindLimit, DefectResult, Part, Parts, Verdict};
 
 /// The work of a running inspector.
 pub struct InspectorStream<C: Comparing> {
@@ -428,6 +428,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             pitches: [pitch_x, pitch_y],
             lattice,
             alignment,
+            parts,
             ignored,
         } = in_force.operator.basis();
         let InForce {
@@ -473,6 +474,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
                 step: align_step(found.step),
                 largest_local_shift: found.largest_local_shift,
             }),
+            parts: parts.map(of_frame),
             training: self.own.training(),
             learning: progress,
             blind: None,
@@ -495,6 +497,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             ignored: ignored.map(|bitmap| as_buffer(&mut self.ignored, bitmap)),
             verdict: Verdict::None,
         };
+        result.judge_parts(&classifier.limits);
         result.verdict = Verdict::new(&result, &classifier.limits);
         if result.verdict == Verdict::Pass {
             let of = (in_force.number, result.learning.is_some());
@@ -557,6 +560,28 @@ fn align_step(step: Step) -> AlignStep {
         Step::Shift => AlignStep::Shift,
         Step::Start => AlignStep::Start,
         Step::None => AlignStep::Nothing,
+    }
+}
+
+fn of_frame(of: FrameParts) -> Parts {
+    let part = |part: &JudgedPart| Part {
+        x: part.centre[0],
+        y: part.centre[1],
+        angle: part.angle,
+        scale: part.scale,
+        score: part.score,
+        inside: part.inside,
+        poses: part.poses,
+        is_cut: part.is_cut,
+        judged_pixels: part.judged,
+        defect_pixels: part.marked,
+        verdict: Verdict::None,
+    };
+    Parts {
+        least: of.wanted[0],
+        most: of.wanted[1],
+        parts: of.parts.iter().map(part).collect(),
+        other: of.other,
     }
 }
 

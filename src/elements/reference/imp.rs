@@ -26,8 +26,8 @@ use crate::elements::{
 use clinspect_core::{ClError, region::user_region, sight::Sight};
 use clinspect_opencl::Meter;
 use clinspect_operators::{
-    Component, Components, Limit, Models, Reference, ReferenceSettings, Subject, check_opening,
-    check_threshold, largest_depth, learns_factor,
+    Comparison, Component, Limit, Models, PartPixels, Parts, PartsPlan, PartsSettings, Reference,
+    ReferenceSettings, Subject, check_opening, check_threshold, largest_depth, learns_factor,
 };
 
 /// Instance of `clreference`.
@@ -40,7 +40,7 @@ pub struct ClReference {
 }
 
 /// Compares frames with the models.
-pub(super) type Operator = Components<Reference>;
+pub(super) type Operator = Comparison;
 
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clreference", "OpenCL comparison with a trained picture"));
@@ -89,6 +89,7 @@ impl ClBaseFilterImpl for ClReference {
         check_memory(images)?;
         inspector::check_regions(&settings.rois)?;
         check_opening(settings.opening)?;
+        settings.parts()?;
         check_threshold(settings.threshold, largest_depth(settings.bit_depth))
     }
 
@@ -161,14 +162,37 @@ impl Comparing for Trained {
             bit_depth: target.bit_depth(settings.bit_depth),
             ..settings.comparison(component, models)
         };
+        let of_whole = |component: Option<Component>| {
+            let own = settings.of_component(component)?;
+            Ok::<_, ClError>(of_component(&own, component))
+        };
+        let parts = settings.parts()?;
+        if let (Some(parts), Some(models)) = (&parts, models) {
+            let ignored = (ignored.as_ref()).map(|ignored| ignored.rows(0, layout.height));
+            let pixels = PartPixels {
+                rois: &rois,
+                ignored: ignored.as_ref(),
+            };
+            trial.reference(&layout.first_plane(), &of_component(settings, None))?;
+            let judged = (settings.colour.judged(), models);
+            let parts_of = (parts, pixels);
+            let operator = Parts::new(&target.context, layout, judged, parts_of, of_whole)?;
+            let plan = Box::new(self::plan(settings, parts, of_component(settings, None)));
+            return Ok(Comparison::Parts(Box::new(operator), plan));
+        }
         let operator = settings.colour.build(target, |layout, component| {
-            let settings = of_component(&settings.of_component(component)?, component);
+            let settings = of_whole(component)?;
             let reference = Reference::new(&target.context, layout, &settings)?;
             trial.reference(layout, &settings)?;
             Ok(reference)
         })?;
-        let alignment = of_component(settings, None);
-        operator.with_alignment(layout, &alignment, models)
+        let whole = of_component(settings, None);
+        if let Some(parts) = &parts {
+            let plan = Box::new(self::plan(settings, parts, whole));
+            return Ok(Comparison::Untrained(operator, plan));
+        }
+        let operator = operator.with_alignment(layout, &whole, models)?;
+        Ok(Comparison::Frames(operator))
     }
 
     fn negotiate(&mut self, element: &ClReference, caps: &Negotiated) {
@@ -251,13 +275,13 @@ impl Comparing for Trained {
     }
 
     fn channels(in_force: &InForce<Plan, Operator>) -> Vec<String> {
-        colour::channels(&in_force.operator, &[])
+        colour::channels(in_force.operator.components(), &[])
     }
 
     fn threshold(in_force: &InForce<Plan, Operator>) -> f64 {
         let properties = &in_force.settings.properties;
         let colour = &properties.colour;
-        colour.shared(&in_force.operator, properties.threshold)
+        colour.shared(in_force.operator.components(), properties.threshold)
     }
 
     fn difference_gain(plan: &Plan) -> f64 {
@@ -311,6 +335,18 @@ impl ClReference {
             Some(sight) => Err(inspector::why_unseen(sight)),
             None => Ok(()),
         }
+    }
+}
+
+/// How parts are trained.
+fn plan(settings: &Settings, parts: &PartsSettings, comparison: ReferenceSettings) -> PartsPlan {
+    PartsPlan {
+        judged: settings.colour.judged(),
+        settings: parts.clone(),
+        comparison: ReferenceSettings {
+            model: None,
+            ..comparison
+        },
     }
 }
 

@@ -15,7 +15,8 @@ use crate::elements::{
 };
 use clinspect_core::{ClError, reference::MOST_FRAMES};
 use clinspect_operators::{
-    Align, Component, Limit, Models, NormalizeBy, Polarity, ReferenceSettings,
+    Align, Component, Limit, Models, NormalizeBy, PartEdge, PartsSettings, Polarity,
+    ReferenceSettings,
 };
 
 const MAX_THRESHOLD: f64 = 65_535.0;
@@ -52,6 +53,10 @@ pub struct Settings {
     pub align: Align,
     pub search_range: u32,
     pub match_score: f64,
+    pub parts: CheckedValue<Vec<u32>>,
+    pub search: CheckedValue<Vec<f64>>,
+    pub place_score: f64,
+    pub edge: PartEdge,
     pub normalize: NormalizeBy,
     pub train_frames: u32,
     pub difference_gain: f64,
@@ -81,6 +86,14 @@ impl Default for Settings {
             align: Align::default(),
             search_range: 16,
             match_score: 0.3,
+            parts: PartsSettings::default().wanted.to_vec().into(),
+            search: vec![
+                PartsSettings::default().angles,
+                PartsSettings::default().scales,
+            ]
+            .into(),
+            place_score: PartsSettings::default().place_score,
+            edge: PartEdge::default(),
             normalize: NormalizeBy::default(),
             train_frames: 0,
             difference_gain: 1.0,
@@ -129,10 +142,10 @@ impl Settings {
             edge_tolerance: self.edge_tolerance,
             opening: self.opening,
             polarity: self.polarity,
-            align: match component {
-                // All components lie where the luma was found.
-                Some(_) => Align::None,
-                None => self.align,
+            align: match (component, self.align) {
+                // All components lie where the luma was found, and parts are read where they were found.
+                (Some(_), _) | (None, Align::Any) => Align::None,
+                (None, align) => align,
             },
             search_range: self.search_range,
             match_score: self.match_score,
@@ -142,6 +155,34 @@ impl Settings {
             ignored: None,
             bit_depth: self.bit_depth,
         }
+    }
+
+    /// Which parts are looked for; `None`: frames are compared whole.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for values that are not usable.
+    pub fn parts(&self) -> Result<Option<PartsSettings>, ClError> {
+        if self.align != Align::Any {
+            return Ok(None);
+        }
+        let two = |numbers: &[f64]| {
+            (numbers.try_into())
+                .map_err(|_| format!("two numbers are expected, not {}", numbers.len()))
+        };
+        let wanted = self.parts.check("parts", |parts| {
+            let [least, most] = two(&parts.iter().map(|&n| f64::from(n)).collect::<Vec<_>>())?;
+            Ok([least as u32, most as u32])
+        })?;
+        let [angles, scales] = self.search.check("search", |search| two(search))?;
+        let parts = PartsSettings {
+            wanted,
+            angles,
+            scales,
+            place_score: self.place_score,
+            edge: self.edge,
+        };
+        parts.check()?;
+        Ok(Some(parts))
     }
 
     /// Takes learned limits of components; those that were not learned are the components' own before, or the shared ones.
@@ -167,8 +208,8 @@ impl Settings {
             glib::EnumValue::from_value(&value).map_or("", |(_, choice)| choice.nick())
         };
         format!(
-            "deviation-factor={} edge-tolerance={} opening={} polarity={} align={} search-range={} match-score={} normalize={} \
-             component-limits={:?}",
+            "deviation-factor={} edge-tolerance={} opening={} polarity={} align={} search-range={} match-score={} parts={:?} search={:?} \
+             place-score={} edge={} normalize={} component-limits={:?}",
             self.deviation_factor,
             self.edge_tolerance,
             self.opening,
@@ -176,6 +217,10 @@ impl Settings {
             nick(self.align.to_value()),
             self.search_range,
             self.match_score,
+            self.parts.usable(),
+            self.search.usable(),
+            self.place_score,
+            nick(self.edge.to_value()),
             nick(self.normalize.to_value()),
             self.colour.limits(),
         )
@@ -238,6 +283,23 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
              shows something else; 0 = every frame is compared",
             0.0..=1.0
         ) = match_score;
+        numbers(
+            "parts", "Parts",
+            "With align=any: least and most parts of a frame, <least, most>; a frame with another number of them fails, one              without a part gets the verdict none"
+        ) = parts;
+        reals(
+            "search", "Search",
+            "With align=any: most degrees that parts are turned to either side, and the largest share by which they are              smaller or larger, <angle, scale>; up to <180, 0.1>"
+        ) = search;
+        double(
+            "place-score", "Place score",
+            "With align=any: what is less like the part than this is no part: the smaller of its correlation with the              model and the share of the model's edges that it has",
+            0.0..=1.0
+        ) = place_score;
+        choice(
+            "edge", "Edge",
+            "With align=any: what a part is that the edge of the frame cuts"
+        ) = edge;
         choice(
             "normalize", "Normalize",
             "Whether a frame's brightness is brought to that of the model before they are compared"
@@ -255,7 +317,7 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
         ) = difference_gain;
         regions(
             "rois", "Regions of interest",
-            "Pixels to judge, <<x, y, width, height>, ...>; empty = whole frame"
+            "Pixels to judge, <<x, y, width, height>, ...>; empty = whole frame. With align=any: the part in the first frame of              the training; empty = what stands out from its background, or what ignore leaves of a frame whose edge it              covers"
         ) = rois;
         bit_depth() = bit_depth;
     });

@@ -19,9 +19,7 @@ use crate::elements::{
 };
 use clinspect_core::{ClError, layout::FrameLayout, reference::Model};
 use clinspect_opencl::Meter;
-use clinspect_operators::{
-    ComponentTraining, Components, HeldOut, Models, Progress, Reference, Subject,
-};
+use clinspect_operators::{Comparison, ComparisonTraining, HeldOut, Models, Progress, Subject};
 
 /// What the signal tells the streaming thread.
 #[derive(Default)]
@@ -38,11 +36,11 @@ pub struct Trained {
     frames: Option<FrameLayout>,
     /// Their components are judged apart.
     are_apart: bool,
-    training: Option<ComponentTraining>,
+    training: Option<ComparisonTraining>,
     /// Numbers, and samples by component, of frames of the training, from which limits are learned.
     kept: Vec<(u64, Vec<Vec<u16>>)>,
     /// The training that has ended, until the kept frames are judged.
-    ended: Option<ComponentTraining>,
+    ended: Option<ComparisonTraining>,
     /// See [`Self::trained_on`].
     trained_on: Option<[u32; 2]>,
     /// The element has decided whether a training begins at the start, which it does once.
@@ -199,7 +197,7 @@ impl Trained {
         &mut self,
         element: &ClReference,
         train_frames: u32,
-        operator: &mut Components<Reference>,
+        operator: &mut Comparison,
         view: &View,
     ) -> Result<(), ClError> {
         self.trained_on = None;
@@ -211,7 +209,8 @@ impl Trained {
             self.begin(element, train_frames, operator)?;
         }
         let Some(training) = &mut self.training else {
-            if !operator.is_comparing() && self.usable(operator.are_apart()).is_none() {
+            if !operator.is_comparing() && self.usable(operator.components().are_apart()).is_none()
+            {
                 self.warn_missing(element);
             }
             return Ok(());
@@ -303,7 +302,7 @@ impl Trained {
 
     /// Warns of the first frame that a training leaves out; its end names all of them.
     fn warn_left_out(&mut self, element: &ClReference, why: &str) {
-        let seen = self.training.as_ref().map_or(0, ComponentTraining::seen);
+        let seen = self.training.as_ref().map_or(0, ComparisonTraining::seen);
         if self.unmatched.is_new(()) {
             gst::element_warning!(
                 element,
@@ -321,7 +320,7 @@ impl Trained {
         &mut self,
         element: &ClReference,
         train_frames: u32,
-        operator: &Components<Reference>,
+        operator: &Comparison,
     ) -> Result<(), ClError> {
         if train_frames == 0 {
             gst::element_warning!(
@@ -360,7 +359,7 @@ impl Trained {
     /// A failing OpenCL call.
     pub fn keep_frame(
         &mut self,
-        operator: &mut Components<Reference>,
+        operator: &mut Comparison,
         number: u64,
         subject: Subject,
         most: usize,
@@ -394,7 +393,7 @@ impl Trained {
     /// A failing OpenCL call.
     pub fn next_kept_frame(
         &mut self,
-        operator: &Components<Reference>,
+        operator: &Comparison,
         meter: &Arc<Meter>,
     ) -> Result<Option<TrainingFrame<Operator>>, ClError> {
         let Some(training) = &mut self.ended else {
@@ -413,7 +412,7 @@ impl Trained {
                     frame_number,
                     frame,
                     mask,
-                    operator: others,
+                    operator: Comparison::Frames(others),
                 }));
             }
         }

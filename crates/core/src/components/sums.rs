@@ -288,6 +288,7 @@ impl Sums {
             centroid_y: twice_y / twice,
             mean_difference: differences.sum as f64 / (DIFFERENCE_UNITS * measured as f64),
             peak_difference: differences.peak as f64 / DIFFERENCE_UNITS,
+            part: 0,
             component: is_one_of_three.then_some(component),
             is_missing: signs & MISSING != 0,
             level: match signs >> FIRST_LEVEL {

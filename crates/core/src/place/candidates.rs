@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{
     field::{Field, LANES},
     model::Model,
-    pose::{Most, Pose, kept},
+    pose::{Most, Pose, angle_between, kept},
     products::{PointAt, sums},
     strong::blocks,
     turn::TURN,
@@ -35,19 +35,31 @@ pub struct Scored {
     points: Vec<PointAt>,
 }
 
-/// The best candidates of a level, by place.
-pub fn candidates(model: &Model, field: &Field, places: usize, scored: &mut Scored) -> Vec<Pose> {
+/// The best candidates of a level, by place: at most `places`, and no angle more than a step above `most_angle`.
+pub fn candidates(
+    model: &Model,
+    field: &Field,
+    (places, most_angle): (usize, i32),
+    scored: &mut Scored,
+) -> Vec<Pose> {
     let coarse = &model.coarse;
     let points = &model.levels[0];
     let least = ((LEAST[0] * points.norm() + LEAST[1] - 1) / LEAST[1]) as i32;
     let angles = TURN / coarse.step;
     // Angles are a ring: before the first one lies the last one.
     let blocks = blocks(model, field, i64::from(least));
-    scored.sum(model, field, &blocks, [angles - 1, 0]);
-    scored.sum(model, field, &blocks, [0, 1]);
+    let is_tried = |angle: i32| angle_between(angle * coarse.step, 0) <= most_angle + coarse.step;
+    let blocks_at = |angle: i32| if is_tried(angle) { &blocks[..] } else { &[] };
+    scored.sum(model, field, blocks_at(angles - 1), [angles - 1, 0]);
+    scored.sum(model, field, blocks_at(0), [0, 1]);
     let mut found = Vec::new();
     for angle in 0..angles {
-        scored.sum(model, field, &blocks, [(angle + 1) % angles, 2]);
+        let next = (angle + 1) % angles;
+        scored.sum(model, field, blocks_at(next), [next, 2]);
+        if !is_tried(angle) {
+            scored.at.rotate_left(1);
+            continue;
+        }
         for &[x, y] in &blocks {
             let columns = x..(x + LANES).min(field.width as usize);
             for x in scored.peaks(y, columns, least) {

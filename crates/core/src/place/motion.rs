@@ -3,7 +3,7 @@
 use super::{model::Model, pose::Pose};
 use crate::{
     components::MeasuredDefect,
-    reference::{UNITS, Warp, first},
+    reference::{self, Inside, UNITS, Warp, first},
 };
 
 /// Pixels around the part that are read, too.
@@ -38,6 +38,41 @@ impl Cut {
             first,
             size: [past[0] - first[0], past[1] - first[1]],
         }
+    }
+
+    /// The part of a trained picture that the cut holds.
+    ///
+    /// # Errors
+    /// None in practice: its samples are those of a picture.
+    pub fn of_model(&self, whole: &reference::Model) -> Result<reference::Model, String> {
+        let [width, _] = whole.size();
+        let [mean, deviation] =
+            [whole.mean(), whole.deviation()].map(|samples| self.of(samples, width));
+        reference::Model::new(self.size, whole.bits(), whole.frames(), mean, deviation)
+    }
+
+    /// A trained picture with another one, of the cut's size, in place of the cut.
+    ///
+    /// # Errors
+    /// A sentence, if the picture has another size.
+    pub fn into_model(
+        &self,
+        part: &reference::Model,
+        whole: &reference::Model,
+    ) -> Result<reference::Model, String> {
+        part.check_fits(self.size, whole.bits())?;
+        let [width, _] = whole.size();
+        let joined = |part: &[u32], whole: &[u32]| {
+            let mut joined = whole.to_vec();
+            let rows = joined.chunks_exact_mut(width).skip(self.first[1]);
+            for (row, part) in rows.zip(part.chunks_exact(self.size[0])) {
+                row[self.first[0]..][..self.size[0]].copy_from_slice(part);
+            }
+            joined
+        };
+        let mean = joined(part.mean(), whole.mean());
+        let deviation = joined(part.deviation(), whole.deviation());
+        reference::Model::new(whole.size(), whole.bits(), part.frames(), mean, deviation)
     }
 
     /// The pixels of row-major samples of a picture of this width.
@@ -127,6 +162,32 @@ impl Motion {
             span = [span[0].max(inside[0]), span[1].min(inside[1])];
         }
         if span[0] < span[1] { span } else { [0, 0] }
+    }
+
+    /// The pixels of a cut whose samples all lie in a frame of a size.
+    pub fn inside_frame(&self, cut: &Cut, frame: [usize; 2]) -> Inside {
+        let [width, height] = cut.size;
+        Inside::of_spans((0..height).map(|y| self.span(width, y, frame)).collect())
+    }
+
+    /// The motion of the trained picture's pixels, px: the pixel `(x, y)` lies at `t0 + t1·x + t2·y` along x, and at
+    /// `t3 + t4·x + t5·y` along y.
+    pub fn transform(&self, cut: &Cut) -> [f64; 6] {
+        let [x0, y0] = cut.first.map(|at| at as f64);
+        let [x, y] = [0, 1].map(|axis| {
+            let [c, a, b] = self.line(axis).map(|v| v as f64 / f64::from(1 << BITS));
+            [c - a * x0 - b * y0, a, b]
+        });
+        [x[0], x[1], x[2], y[0], y[1], y[2]]
+    }
+
+    /// That of the part in its trained picture.
+    pub fn of_cut(cut: &Cut) -> Self {
+        let [x0, y0] = cut.first.map(|at| (at as i64) << BITS);
+        let one = 1 << BITS;
+        Self {
+            coefficients: [x0, one, 0, y0, 0, one],
+        }
     }
 
     /// Half of the width of a marked pixel in the frame along x and along y, 1/256 px: a pixel at P marks each pixel F with

@@ -28,6 +28,16 @@ impl Pose {
         (-self.score, self.y, self.x, self.angle, self.scale)
     }
 
+    /// The angle, counted from 0 to both sides.
+    pub fn from_zero(&self) -> i32 {
+        let angle = self.angle.rem_euclid(TURN);
+        if angle > TURN / 2 {
+            angle - TURN
+        } else {
+            angle
+        }
+    }
+
     /// Whether the centres are at most a quarter of the points' reach apart.
     pub fn is_at(&self, other: &Self, points: &Points) -> bool {
         let [dx, dy, reach] = [self.x - other.x, self.y - other.y, points.reach].map(i64::from);

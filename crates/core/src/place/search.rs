@@ -7,7 +7,7 @@ use super::{
     field::Field,
     level::{FINEST, levels},
     model::Model,
-    pose::{Most, Pose, kept},
+    pose::{Most, Pose, angle_between, kept},
     turn::TURN,
 };
 
@@ -24,17 +24,25 @@ const MORE_PARTS: usize = 2;
 pub struct Search {
     size: [usize; 2],
     wanted: usize,
+    most_angle: i32,
     scored: Scored,
 }
 
 impl Search {
-    /// For frames of a size with at most `wanted` parts.
+    /// For frames of a size with at most `wanted` parts, at any angle.
     pub fn new(size: [usize; 2], wanted: usize) -> Self {
         Self {
             size,
             wanted,
+            most_angle: TURN / 2,
             scored: Scored::default(),
         }
+    }
+
+    /// For parts that are turned by at most this angle, 1/16384 turn.
+    #[must_use]
+    pub fn turned_by(self, most_angle: i32) -> Self {
+        Self { most_angle, ..self }
     }
 
     /// The places of parts, best first, two more than are wanted at most: for each the poses to fit, best first. `sums`:
@@ -60,7 +68,7 @@ impl Search {
             let field = Field::new(picture, points.reach);
             if n == 0 {
                 let places = 2 * self.wanted + MORE_CANDIDATES;
-                poses = candidates(model, &field, places, &mut self.scored);
+                poses = candidates(model, &field, (places, self.most_angle), &mut self.scored);
             } else {
                 steps = steps.halved();
             }
@@ -96,6 +104,7 @@ impl Search {
                 *pose = climber.climb(*pose, steps);
             }
         }
+        poses.retain(|pose| angle_between(pose.angle, 0) <= self.most_angle);
         chosen(model, poses, self.size, self.wanted + MORE_PARTS)
     }
 }

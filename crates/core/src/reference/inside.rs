@@ -21,7 +21,11 @@ impl Inside {
                 spans: None,
             };
         }
-        let spans: Vec<[usize; 2]> = (0..height).map(|y| warp.span(size, y)).collect();
+        Self::of_spans((0..height).map(|y| warp.span(size, y)).collect())
+    }
+
+    /// The pixels in these columns of each row, half open.
+    pub fn of_spans(spans: Vec<[usize; 2]>) -> Self {
         let filled = || spans.iter().enumerate().filter(|(_, [x0, x1])| x0 < x1);
         let bounds = Rect {
             x0: filled().map(|(_, [x0, _])| *x0).min().unwrap_or(0),

@@ -63,7 +63,7 @@ impl Aligner {
     ) -> Result<Self, ClError> {
         let freedom = match settings.align {
             Align::None | Align::Translation => Freedom::Shift,
-            Align::Affine => Freedom::Affine,
+            Align::Affine | Align::Any => Freedom::Affine,
             Align::Local => Freedom::Local,
         };
         let aligner = reference::Aligner::new(

@@ -183,8 +183,16 @@ impl ComponentTraining {
         if 2 * self.frames() <= self.wanted {
             return Ok(None);
         }
+        self.trained(meter).map(Some)
+    }
+
+    /// The models of the frames that were added, however many.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub(super) fn trained(&self, meter: &Meter) -> Result<Models, ClError> {
         let models = self.parts.iter().map(|part| part.model(meter));
-        Ok(Some(Models(models.collect::<Result<_, _>>()?)))
+        Ok(Models(models.collect::<Result<_, _>>()?))
     }
 
     fn add_parts(

@@ -10,7 +10,7 @@ use crate::{to_i32, to_u32};
 
 const OPEN: &str = "reference_open";
 const PLACE: &str = "reference_place";
-const PLACED: &str = "reference_placed";
+pub(super) const PLACED: &str = "reference_placed";
 
 /// A packed mask, and the offset of its first row.
 pub(super) type Packed<'a> = (&'a ClBuffer, usize);

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    layout::{Component, FrameLayout},
+    layout::FrameLayout,
     place::{Cut, Model as Searched, Motion, Pose, Region, Search, edge_share},
     reference::{Aligner, MOST_WARPED, Model, Step, Warp},
 };
-use clinspect_opencl::{Arg, ClContext, Kernel, Meter, NdRange, frame::ClFrame};
+use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 
-use super::{Base, blocks::BlockSums};
-use crate::{source::target_args, to_i32};
+use super::{Base, blocks::BlockSums, part_reader::PartReader};
 
-const PART: &str = "reference_part";
 /// Side of the blocks whose samples are summed, px.
 const SIDE: usize = 4;
 
@@ -26,6 +24,8 @@ pub struct PartSettings {
     pub region: Option<Region>,
     /// Scales that parts have, 1/256.
     pub scales: Vec<i32>,
+    /// Most that parts are turned, 1/16384 turn.
+    pub most_angle: i32,
     /// Parts in a frame.
     pub wanted: usize,
     /// Bits of a sample that a camera fills; 0 for the depth of the format.
@@ -45,6 +45,8 @@ pub struct FoundPart {
     pub inside: f64,
     /// How far the fit got.
     pub step: Step,
+    /// How far the part is from the trained one, grey levels; 0 if unknown.
+    pub misfit: f64,
 }
 
 /// Finds parts in frames of one layout.
@@ -63,12 +65,8 @@ pub struct PartFinder {
 struct Fitter {
     cut: Cut,
     aligner: Aligner,
-    kernel: Kernel,
-    group: [usize; 2],
-    /// Of the frame that is read through a motion.
-    base: Base,
     sums: BlockSums,
-    read: ClFrame,
+    reader: PartReader,
 }
 
 impl PartFinder {
@@ -106,7 +104,7 @@ impl PartFinder {
             sums: BlockSums::new(&base)?,
             fitter: Fitter::new(&base, &sums, &region)?,
             model: searched.map_err(ClError::Refused)?,
-            search: Search::new(base.size, settings.wanted),
+            search: Search::new(base.size, settings.wanted).turned_by(settings.most_angle),
             region,
             base,
         })
@@ -115,6 +113,11 @@ impl PartFinder {
     /// The part in the trained picture.
     pub fn region(&self) -> &Region {
         &self.region
+    }
+
+    /// What is searched for.
+    pub fn model(&self) -> &Searched {
+        &self.model
     }
 
     /// The rectangle of the trained picture in which parts are compared.
@@ -155,8 +158,9 @@ impl PartFinder {
         motion: &Motion,
         meter: &Meter,
     ) -> Result<&ClFrame, ClError> {
-        self.fitter.read((&self.base, frame), motion, meter)?;
-        Ok(&self.fitter.read)
+        let reader = &mut self.fitter.reader;
+        reader.read((&self.base, frame), motion, meter)?;
+        Ok(reader.frame())
     }
 }
 
@@ -171,59 +175,13 @@ impl Fitter {
         let sums = of_sums.of(sums, base.size[0] / SIDE);
         let is_part = |x: usize, y: usize| region.holds(x + cut.first[0], y + cut.first[1]);
         let aligner = Aligner::of_part(&sums, cut.size, is_part).map_err(ClError::Refused)?;
-        let [width, height] = cut.size;
-        let samples = Component {
-            plane: 0,
-            offset: 0,
-            pixel_stride: base.sample.bytes(),
-            width,
-            height,
-            w_sub: 0,
-            h_sub: 0,
-        };
-        let layout = FrameLayout::new(width, height, base.sample, vec![samples])
-            .ok_or_else(|| ClError::Refused("the part has no layout".into()))?;
-        let own = Base {
-            size: cut.size,
-            layout: Arc::new(layout),
-            ..base.clone()
-        };
-        let (kernel, group) = base.kernel(PART)?;
+        let reader = PartReader::new(base, &cut)?;
         Ok(Self {
             cut,
             aligner,
-            kernel,
-            group,
-            sums: BlockSums::new(&own)?,
-            read: ClFrame::scratch(&own.context, &own.layout, &Meter::new(false))?,
-            base: own,
+            sums: BlockSums::new(reader.base())?,
+            reader,
         })
-    }
-
-    /// Enqueues the reading of a part of a frame.
-    fn read(
-        &mut self,
-        (frame_base, frame): (&Base, &ClFrame),
-        motion: &Motion,
-        meter: &Meter,
-    ) -> Result<(), ClError> {
-        let [c, a, b, f, d, e] = motion.coefficients;
-        let low = |shift: i64| (shift & ((1 << 20) - 1)) as i32;
-        let line = |c: i64, a: i64, b: i64| [low(c), a as i32, b as i32, (c >> 20) as i32];
-        let [columns, rows] = self.base.size;
-        let mut args = frame_base.frame_args(frame.plane(0)?)?.to_vec();
-        args.extend([
-            Arg::I32x4(line(c, a, b)),
-            Arg::I32x4(line(f, d, e)),
-            Arg::I32(to_i32(columns, "columns")?),
-            Arg::I32(to_i32(rows, "rows")?),
-        ]);
-        args.extend(target_args(self.read.plane(0)?, 0)?);
-        let range = NdRange::cover(self.base.size, self.group);
-        let mut submission = self.base.context.submit(meter, self.base.bytes());
-        submission.run(&mut self.kernel, PART, &args, &range)?;
-        submission.enqueued()?;
-        Ok(())
     }
 
     fn fit(
@@ -233,13 +191,14 @@ impl Fitter {
         pose: Pose,
         meter: &Meter,
     ) -> Result<FoundPart, ClError> {
+        let reader = &mut self.reader;
         let through = Motion::new(model, &self.cut, &pose, &Warp::default());
-        self.read(frame, &through, meter)?;
-        let sums = self.sums.of(&self.base, &self.read, meter)?;
+        reader.read(frame, &through, meter)?;
+        let sums = self.sums.of(reader.base(), reader.frame(), meter)?;
         let fit = self.aligner.find(sums);
         let motion = Motion::new(model, &self.cut, &pose, &fit.warp);
-        self.read(frame, &motion, meter)?;
-        let sums = self.sums.of(&self.base, &self.read, meter)?;
+        reader.read(frame, &motion, meter)?;
+        let sums = self.sums.of(reader.base(), reader.frame(), meter)?;
         let edges = edge_share(model, sums, self.cut.size, self.cut.first);
         Ok(FoundPart {
             pose,
@@ -247,6 +206,7 @@ impl Fitter {
             place_score: fit.score.min(edges),
             inside: motion.inside(model, &self.cut, frame.0.size),
             step: fit.step,
+            misfit: fit.misfit,
         })
     }
 }

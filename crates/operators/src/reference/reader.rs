@@ -142,6 +142,8 @@ pub(super) struct Reader {
     aligner: Option<Aligner>,
     /// Made for the first frame that moved.
     warper: Option<Warper>,
+    /// The judged columns of each row; made for the first frame that needs them.
+    spans: Option<Mem>,
     sums: Option<Sums>,
     normalize: Normalize,
     match_score: f64,
@@ -166,6 +168,7 @@ impl Reader {
                 .then(|| Aligner::new(base, settings, model, &judged))
                 .transpose()?,
             warper: None,
+            spans: None,
             sums: (normalize != Normalize::None)
                 .then(|| Sums::new(base))
                 .transpose()?,
@@ -215,11 +218,9 @@ impl Reader {
 
     /// The kernels' arguments `judged`, `spans` and `has_spans` for the frame that was read last.
     pub fn judged_args(&self, reading: &Reading) -> Result<[Arg<'_>; 3], ClError> {
-        let [spans, has_spans] = match &self.warper {
-            Some(warper) => warper.span_args(&reading.inside),
-            None => [Arg::Mem(&self.bitmap), Arg::I32(0)],
-        };
-        Ok([reading.judged_arg()?, spans, has_spans])
+        let has_spans = i32::from(reading.inside.spans().is_some());
+        let spans = self.spans.as_ref().unwrap_or(&self.bitmap);
+        Ok([reading.judged_arg()?, Arg::Mem(spans), Arg::I32(has_spans)])
     }
 
     /// The frame that was read last, as the pixels of the model are read from it.
@@ -257,18 +258,44 @@ impl Reader {
                 ..Reading::plain()
             });
         }
+        let inside = Inside::new(&found.warp, self.base.size);
+        self.read_inside(frame, (found, inside), meter)
+    }
+
+    /// Reads these pixels of the frame where it was found.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn read_inside(
+        &mut self,
+        frame: &ClFrame,
+        (found, inside): (PartPlace, Inside),
+        meter: &Meter,
+    ) -> Result<Reading, ClError> {
         let mut reading = Reading {
-            inside: Inside::new(&found.warp, self.base.size),
+            inside,
             found,
             ..Reading::plain()
         };
+        if let Some(spans) = reading.inside.spans() {
+            let memory = match self.spans.take() {
+                Some(memory) => memory,
+                None => {
+                    let bytes = self.base.size[1] * size_of::<[i32; 2]>();
+                    self.base.context.device_memory(bytes)?
+                }
+            };
+            let memory = self.spans.insert(memory);
+            let bytes = bytemuck::cast_slice(spans);
+            (self.base.context).write(memory, 0, bytes, "the judged columns")?;
+        }
         if !reading.warp().is_identity() {
             let warper = match self.warper.take() {
                 Some(warper) => warper,
                 None => Warper::new(&self.base)?,
             };
             let warper = self.warper.insert(warper);
-            warper.run(&self.base, frame, reading.warp(), &reading.inside, meter)?;
+            warper.run(&self.base, frame, reading.warp(), meter)?;
         }
         reading.totals = self.judged.over(&self.model, &reading.inside);
         if self.sums.is_some() {
@@ -278,11 +305,20 @@ impl Reader {
         Ok(reading)
     }
 
-    /// Finds how to read a frame, and waits.
+    /// Finds how to read a frame, and waits. `inside`: the pixels to judge of a frame that was read by somebody else.
     ///
     /// # Errors
     /// The failing call.
-    pub fn read(&mut self, frame: &ClFrame, meter: &Meter) -> Result<Reading, ClError> {
+    pub fn read(
+        &mut self,
+        frame: &ClFrame,
+        inside: Option<&Inside>,
+        meter: &Meter,
+    ) -> Result<Reading, ClError> {
+        if let Some(inside) = inside {
+            let found = PartPlace::default();
+            return self.read_inside(frame, (found, inside.clone()), meter);
+        }
         let found = match &mut self.aligner {
             Some(aligner) => aligner.find(&self.base, frame, meter)?,
             None => PartPlace::default(),

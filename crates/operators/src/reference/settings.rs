@@ -43,6 +43,12 @@ pub enum Align {
         nick = "local"
     )]
     Local,
+    /// By a search for parts: see [`Parts`](crate::Parts).
+    #[enum_value(
+        name = "Any: parts are searched in the whole frame, at any angle, and each is compared by itself",
+        nick = "any"
+    )]
+    Any,
 }
 
 impl Align {
@@ -50,7 +56,7 @@ impl Align {
     /// [`ClError::Refused`] if frames of this size cannot be aligned so.
     pub fn check(self, size: [usize; 2], search_range: u32) -> Result<(), ClError> {
         match self {
-            Self::None => Ok(()),
+            Self::None | Self::Any => Ok(()),
             Self::Translation | Self::Affine | Self::Local => {
                 check_size(size, search_range as usize).map_err(ClError::Refused)
             }

@@ -91,7 +91,7 @@ impl Training {
     ) -> Result<Progress, ClError> {
         let reading = match (&mut self.reader, place) {
             (Some(reader), Some(place)) => reader.read_at(frame, place.clone(), meter)?,
-            (Some(reader), None) => reader.read(frame, meter)?,
+            (Some(reader), None) => reader.read(frame, None, meter)?,
             (None, _) => Reading::plain(),
         };
         self.last = None;

@@ -2,7 +2,7 @@
 
 use clinspect_core::{
     ClError,
-    reference::{Inside, Nodes, Warp},
+    reference::{Nodes, Warp},
 };
 use clinspect_opencl::{Arg, Kernel, Mem, Meter, NdRange, frame::ClFrame};
 
@@ -42,7 +42,6 @@ pub(super) struct Warper {
     kernel: Kernel,
     group: [usize; 2],
     nodes: DeviceNodes,
-    spans: Mem,
     aligned: ClFrame,
 }
 
@@ -55,7 +54,6 @@ impl Warper {
             kernel,
             group,
             nodes: DeviceNodes(nodes),
-            spans: (base.context).device_memory(base.size[1] * size_of::<[i32; 2]>())?,
             aligned: ClFrame::scratch(&base.context, &base.layout, &Meter::new(false))?,
         })
     }
@@ -63,14 +61,6 @@ impl Warper {
     /// The frame that was read last.
     pub fn aligned(&self) -> &ClFrame {
         &self.aligned
-    }
-
-    /// The kernels' arguments `spans` and `has_spans` for the frame that was read last.
-    pub fn span_args(&self, inside: &Inside) -> [Arg<'_>; 2] {
-        [
-            Arg::Mem(&self.spans),
-            Arg::I32(i32::from(inside.spans().is_some())),
-        ]
     }
 
     /// The kernels' arguments `along_x`, `along_y`, `nodes`, `columns` and `rows` for the frame that was read last.
@@ -87,18 +77,9 @@ impl Warper {
         base: &Base,
         frame: &ClFrame,
         warp: &Warp,
-        inside: &Inside,
         meter: &Meter,
     ) -> Result<(), ClError> {
         let context = &base.context;
-        if let Some(spans) = inside.spans() {
-            context.write(
-                &self.spans,
-                0,
-                bytemuck::cast_slice(spans),
-                "the judged columns",
-            )?;
-        }
         if let Some(Nodes { u, v, .. }) = &warp.nodes {
             let pairs: Vec<[i32; 2]> = u.iter().zip(v).map(|(&u, &v)| [u, v]).collect();
             context.write(

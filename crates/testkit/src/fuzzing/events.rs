@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use arbitrary::{Result, Unstructured};
 use clinspect_core::mask::packed_stride;
 use gst::{glib, prelude::*};
-use gstclinspect::results::{AlignStep, Alignment, Defect, DefectResult, Verdict};
+use gstclinspect::results::{AlignStep, Alignment, Defect, DefectResult, Part, Parts, Verdict};
 
 use crate::{
     frames::foreign_memory,
@@ -106,6 +106,8 @@ fn result(
     let class_names: Vec<String> = (0..input.int_in_range(0..=2)?)
         .map(|_| Ok((*input.choose(&["scratch", "\u{1f50d} \"',="])?).into()))
         .collect::<Result<_>>()?;
+    let parts = parts(input, verdict)?;
+    let count = |of: &Parts| of.parts.len() as u32;
     let mut left = marked;
     let mut defects = Vec::new();
     while left > 0 && defects.len() < 4 {
@@ -134,6 +136,8 @@ fn result(
             id: u32::MAX - defects.len() as u32,
             class: *input.choose(&[Defect::OTHER, named, Defect::PATTERN_MISSING])?,
             flags: input.int_in_range(0..=3)?
+                | Defect::part_flags(input.int_in_range(0..=parts.as_ref().map_or(0, count))?)
+                | Defect::component_flags(*input.choose(&[None, Some(0), Some(1), Some(2)])?)
                 | input.int_in_range(0..=31_u16)? << Defect::LEVEL_SHIFT,
             major_axis: axes[0].max(axes[1]),
             minor_axis: axes[0].min(axes[1]),
@@ -159,6 +163,7 @@ fn result(
         threshold: finite(input)?.abs(),
         mean_level: finite(input)?.abs(),
         alignment: alignment(input)?,
+        parts,
         training: training(input, verdict)?,
         learning: progress(input)?,
         blind: None,
@@ -186,6 +191,40 @@ fn training(input: &mut Unstructured, verdict: Verdict) -> Result<Option<[u32; 2
         return Ok(None);
     }
     progress(input)
+}
+
+/// Parts that allow a frame to pass.
+fn parts(input: &mut Unstructured, verdict: Verdict) -> Result<Option<Parts>> {
+    if verdict == Verdict::None || !input.arbitrary()? {
+        return Ok(None);
+    }
+    let mut parts = Vec::new();
+    let share = |input: &mut Unstructured| {
+        Ok::<_, arbitrary::Error>(f64::from(input.int_in_range(0..=8_u8)?) / 8.0)
+    };
+    for _ in 0..input.int_in_range(1..=3)? {
+        let judged_pixels = input.arbitrary()?;
+        parts.push(Part {
+            x: finite(input)?,
+            y: finite(input)?,
+            angle: finite(input)?,
+            scale: 0.5 + share(input)?,
+            score: share(input)?,
+            inside: share(input)?,
+            poses: input.arbitrary()?,
+            is_cut: false,
+            judged_pixels,
+            defect_pixels: input.int_in_range(0..=judged_pixels)?,
+            verdict: *input.choose(&Verdict::ALL)?,
+        });
+    }
+    let other: bool = input.arbitrary()?;
+    Ok(Some(Parts {
+        least: input.int_in_range(0..=1)?,
+        most: input.int_in_range(3..=u32::MAX)?,
+        parts,
+        other: other.then(|| share(input)).transpose()?,
+    }))
 }
 
 /// Some frames of all.
