@@ -41,6 +41,7 @@ mod metas;
 mod negotiation;
 mod one_thread;
 mod output_frame;
+mod parts;
 mod planted;
 mod presence;
 mod reference_picture;

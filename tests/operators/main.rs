@@ -24,6 +24,7 @@ mod importer;
 mod lattice;
 mod memory;
 mod part_finder;
+mod parts;
 mod pitch_threshold;
 mod pitch_threshold_difference;
 mod pitch_threshold_fixed;

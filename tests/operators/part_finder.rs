@@ -2,7 +2,7 @@
 
 use clinspect_core::{
     ClError,
-    place::{Cut, ONE, Pose, Region},
+    place::{Cut, ONE, Pose, Region, TURN},
     reference::{Aligner, Model, Warp},
 };
 use clinspect_opencl::{
@@ -25,9 +25,9 @@ use crate::{
     },
 };
 
-const SIZE: [usize; 2] = [241, 190];
+pub const SIZE: [usize; 2] = [241, 190];
 
-fn view(bits: u32, seed: u64) -> View {
+pub fn view(bits: u32, seed: u64) -> View {
     View {
         bits,
         seed,
@@ -36,7 +36,7 @@ fn view(bits: u32, seed: u64) -> View {
 }
 
 /// A frame with these samples, and noise in other planes.
-fn frame(format: Format, picture: &Picture, arrangement: Arrangement) -> Frame {
+pub fn frame(format: Format, picture: &Picture, arrangement: Arrangement) -> Frame {
     let size = [picture.width, picture.height];
     let content = crate::content::Content::Random;
     let mut frame = Frame::showing(format, size, arrangement, content, 0);
@@ -117,7 +117,7 @@ impl Expected {
 }
 
 /// The samples of a part that was read.
-fn samples_of(read: &ClFrame, [width, height]: [usize; 2], kind: SampleKind) -> Vec<i64> {
+pub fn samples_of(read: &ClFrame, [width, height]: [usize; 2], kind: SampleKind) -> Vec<i64> {
     let plane = read.plane(0).expect("a plane");
     let Memory::Buffer(buffer) = plane.memory() else {
         panic!("the part is no buffer");
@@ -147,7 +147,7 @@ fn sums(picture: &Picture) -> Vec<u16> {
         .collect()
 }
 
-const MIDDLE: Placed = Placed {
+pub const MIDDLE: Placed = Placed {
     at: [120.0, 95.0],
     angle: 0.0,
     scale: 1.0,
@@ -172,6 +172,7 @@ fn check(
         model: Arc::new(model),
         region: None,
         scales: vec![ONE],
+        most_angle: TURN / 2,
         wanted: 2,
         bit_depth,
     };
@@ -269,6 +270,7 @@ fn regions_and_models_that_do_not_fit_are_refused() {
         model: Arc::new(model),
         region: None,
         scales: vec![ONE],
+        most_angle: TURN / 2,
         wanted: 1,
         bit_depth: 0,
     };

@@ -9,7 +9,7 @@ use clinspect_core::{
     layout::FrameLayout,
     learning::Demand,
     mask::packed_stride,
-    place::Cut,
+    place::{Cut, Motion, Region},
     sight::Sight,
 };
 use clinspect_opencl::{ClBuffer, ClContext, Memory, Meter, Rows, frame::ClFrame};
@@ -125,6 +125,17 @@ impl Parts {
     /// The comparison of a part as it is read.
     pub fn comparison(&self) -> &Components<Reference> {
         &self.comparison
+    }
+
+    /// The part in the trained picture, and the rectangle in which parts are compared.
+    pub fn region(&self) -> (Region, Cut) {
+        (self.search.finder().region().clone(), *self.cut())
+    }
+
+    /// By part of the last frame the poses that are about as sure.
+    pub fn poses(&self) -> impl Iterator<Item = Vec<Motion>> {
+        let parts = self.sighting.parts.iter();
+        parts.map(|located| located.poses.iter().map(|found| found.motion).collect())
     }
 
     /// The device, and the layout of whole frames.
