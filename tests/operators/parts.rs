@@ -41,13 +41,13 @@ impl Scene {
         }
     }
 
-    /// Red as drawn, green inverted, blue brighter.
+    /// Red as drawn, green with half the contrast, blue inverted.
     fn colours(picture: &Picture) -> [Picture; 3] {
         let map = |change: fn(i64) -> i64| Picture {
             samples: picture.samples.iter().map(|&s| change(s)).collect(),
             ..picture.clone()
         };
-        [map(|s| s), map(|s| 255 - s), map(|s| (s + 20).min(255))]
+        [map(|s| s), map(|s| s / 2 + 40), map(|s| 255 - s)]
     }
 
     fn colour(picture: &Picture, are_apart: bool) -> Self {
