@@ -249,6 +249,29 @@ fn limits_are_learned_from_parts_and_the_file_serves_a_second_start() {
 }
 
 #[test]
+fn frames_of_the_training_teach_the_limit_too() {
+    let Some(device) = start() else { return };
+    let mut line = Line::new("train-frames=6 learn=\"learn, frames=9\"", &device);
+    line.rig
+        .only("clreference")
+        .emit_by_name::<()>("learn", &[]);
+    for n in 0..9 {
+        line.pass(&frame(n as u64, &[somewhere(n)], &[]));
+    }
+    let mut learned = Vec::new();
+    // The frames of the training are judged beside those that follow.
+    for n in 9..40 {
+        line.pass(&frame(n as u64, &[somewhere(n)], &[]));
+        learned.extend(line.rig.told("clreference-learned"));
+    }
+    assert_eq!(learned.len(), 1);
+    assert_eq!(learned[0].get::<u32>("frames"), Ok(9));
+    let bad = line.pass(&frame(70, &[somewhere(5)], &[0]));
+    let good = line.pass(&frame(71, &[somewhere(6)], &[]));
+    assert_eq!((bad.verdict, good.verdict), (Verdict::Fail, Verdict::Pass));
+}
+
+#[test]
 fn training_leaves_out_frames_without_the_part_and_refuses_a_first_one_without() {
     let Some(device) = start() else { return };
     let mut line = Line::new("train-frames=5", &device);

@@ -16,10 +16,10 @@ use crate::{
 };
 
 /// Of this many pairs one tunes, and one is reported.
-const PARTS: usize = 7;
+pub const PARTS: usize = 7;
 /// Index modulo [`PARTS`] of the pairs that are reported, and of those to tune settings with.
-const REPORTED: usize = 0;
-const TUNED: usize = 3;
+pub const REPORTED: usize = 0;
+pub const TUNED: usize = 3;
 /// Settings of the element.
 struct Method {
     name: &'static str,
@@ -67,10 +67,10 @@ const PEERS: [[&str; 2]; 2] = [
 ];
 
 /// A pair of pictures.
-struct Pair {
-    template: PathBuf,
-    picture: PathBuf,
-    boxes: Vec<Area>,
+pub struct Pair {
+    pub template: PathBuf,
+    pub picture: PathBuf,
+    pub boxes: Vec<Area>,
 }
 
 /// Counts over pictures.
@@ -159,7 +159,7 @@ pub fn measure(folder: &Path, peers: Option<Peers>, tune: bool, verbose: bool) -
 }
 
 /// The pairs in the order of the data set's own lists, `trainval.txt` and `test.txt`.
-fn pairs(folder: &Path) -> Result<Vec<Pair>> {
+pub fn pairs(folder: &Path) -> Result<Vec<Pair>> {
     let mut pairs = Vec::new();
     for list in ["trainval.txt", "test.txt"] {
         let list = folder.join(list);

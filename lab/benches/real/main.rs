@@ -10,6 +10,7 @@ mod fabrics;
 mod grid;
 mod line;
 mod marks;
+mod parts;
 mod peers;
 mod pictures;
 mod split;
@@ -57,6 +58,20 @@ enum DataSet {
         /// Measure the pairs on which settings may be chosen
         #[arg(long)]
         tune: bool,
+    },
+    /// Boards at any place and angle: cut from DeepPCB
+    Parts {
+        /// PCBData, which holds trainval.txt and test.txt
+        folder: PathBuf,
+        /// Measure the pairs on which settings may be chosen
+        #[arg(long)]
+        tune: bool,
+        /// The element
+        #[arg(
+            long,
+            default_value = "clreference align=any edge-tolerance=1 opening=3"
+        )]
+        elements: String,
     },
     /// Expanded metal at any angle: the grid of MVTec AD
     Grid {
@@ -129,6 +144,11 @@ fn main() -> Result<()> {
             surfaces::measure(folder, &settings, &effort(random))?
         }
         DataSet::Fabrics { folder } => fabrics::measure(folder, peers, args.verbose)?,
+        DataSet::Parts {
+            folder,
+            tune,
+            elements,
+        } => parts::measure(folder, *tune, elements, args.verbose)?,
         DataSet::Boards { folder, tune } => boards::measure(folder, peers, *tune, args.verbose)?,
     };
     eprintln!("all: {:.0} s", started.elapsed().as_secs_f64());

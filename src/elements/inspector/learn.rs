@@ -333,6 +333,8 @@ pub struct TrainingFrame<O> {
     pub frame_number: u64,
     /// The frame as it was read for the training.
     pub frame: ClFrame,
+    /// Its rows: those of a part that was read from a frame are fewer.
+    pub height: usize,
     /// Memory for the packed mask of the frame.
     pub mask: ClBuffer,
     /// Judges the frame.
@@ -340,17 +342,13 @@ pub struct TrainingFrame<O> {
 }
 
 impl<O> TrainingFrame<O> {
-    /// What judges the frame, the frame of `height` rows, and the target of its mask.
-    fn parts<'a>(
-        &'a mut self,
-        height: usize,
-        meter: &'a Arc<Meter>,
-    ) -> (&'a mut O, Subject<'a>, MaskTarget<'a>) {
+    /// What judges the frame, the frame, and the target of its mask.
+    fn parts<'a>(&'a mut self, meter: &'a Arc<Meter>) -> (&'a mut O, Subject<'a>, MaskTarget<'a>) {
         let mask = MaskTarget::Packed {
             buffer: &self.mask,
             offset: 0,
         };
-        let subject = Subject::whole(&self.frame, height, meter);
+        let subject = Subject::whole(&self.frame, self.height, meter);
         (&mut self.operator, subject, mask)
     }
 }
@@ -482,7 +480,6 @@ impl<C: Comparing> InspectorStream<C> {
             listing: &listing,
         };
         let settings = self.own.settings(&self.element);
-        let ([_, height], _) = self.frames;
         let Some((mut kept, mut finding)) = self.kept.take() else {
             let operator = &self.live.in_force()?.operator;
             let Some(mut kept) = self.own.next_kept(operator, meter)? else {
@@ -490,7 +487,7 @@ impl<C: Comparing> InspectorStream<C> {
             };
             let learning = self.limits.as_mut();
             if learning.is_some_and(|learning| learning.counts::<C>(&settings, &judge)) {
-                let (operator, subject, mask) = kept.parts(height, meter);
+                let (operator, subject, mask) = kept.parts(meter);
                 let finding = judge.begin(operator, subject, mask)?;
                 self.kept = finding.map(|finding| (kept, finding));
             }
@@ -500,7 +497,7 @@ impl<C: Comparing> InspectorStream<C> {
         if !learning.is_some_and(|learning| learning.is_under::<C>(&settings, &judge)) {
             return Ok(());
         }
-        let (operator, subject, mask) = kept.parts(height, meter);
+        let (operator, subject, mask) = kept.parts(meter);
         match judge.try_next(operator, &mut finding, subject, mask)? {
             // Trained models have no pattern.
             Some(demands) => self.count(kept.frame_number, &(demands, Contrasts::default()))?,

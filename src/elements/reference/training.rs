@@ -411,6 +411,7 @@ impl Trained {
                 return Ok(Some(TrainingFrame {
                     frame_number,
                     frame,
+                    height: others.layout().height,
                     mask,
                     operator: Comparison::Frames(others),
                 }));
