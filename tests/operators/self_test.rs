@@ -222,6 +222,16 @@ fn comparisons_with_a_reference_pass() {
 }
 
 #[test]
+fn reading_and_marking_parts_passes() {
+    let Some(device) = device::open() else { return };
+    for info in infos(&LUMA_FORMATS).chain(infos(&COLOUR_FORMATS)) {
+        let trial = Trial::new(&device, &info, SelfTest::Always);
+        let layout = layout_of(&info).expect("a layout");
+        assert_eq!(trial.parts(&layout, 0), Ok(()), "{info:?}");
+    }
+}
+
+#[test]
 fn textures_pass() {
     let Some(device) = device::open() else { return };
     for (i, info) in infos(&LUMA_FORMATS).enumerate() {

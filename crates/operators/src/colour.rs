@@ -27,7 +27,7 @@ use crate::{
 };
 pub(crate) use join::Join;
 pub(crate) use split::Splitter;
-pub use split::is_colour;
+pub use split::{grey_of, is_colour};
 
 /// What is judged of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]

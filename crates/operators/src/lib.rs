@@ -21,7 +21,7 @@ mod surface;
 mod texture;
 mod unpack;
 
-pub use colour::{Components, JudgedComponents, is_colour};
+pub use colour::{Components, JudgedComponents, grey_of, is_colour};
 pub use depth::{check_threshold, largest_depth};
 pub use flat_field::{FlatField, FlatFieldMode, FlatFieldSettings, FrameSums};
 pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};

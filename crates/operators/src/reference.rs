@@ -56,6 +56,8 @@ pub use comparison::{Comparison, ComparisonTraining};
 pub use learning::learns_factor;
 use marks::OpenedMarks;
 pub use part_finder::{FoundPart, PartFinder, PartSettings};
+pub(crate) use part_marks::PartMarks;
+pub(crate) use part_reader::PartReader;
 pub use part_search::PartPixels;
 pub use part_settings::{MOST_PARTS, PartEdge, PartsSettings};
 pub use part_training::{PartTraining, PartsPlan};
@@ -75,7 +77,7 @@ const GPU_ROWS: usize = 2;
 
 /// What all kernels of a comparison share.
 #[derive(Debug, Clone)]
-struct Base {
+pub(crate) struct Base {
     context: Arc<ClContext>,
     program: Arc<Program>,
     size: [usize; 2],
@@ -86,7 +88,7 @@ struct Base {
 
 impl Base {
     /// Of frames of a layout.
-    fn new(
+    pub(crate) fn new(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
         bit_depth: u32,
@@ -122,6 +124,10 @@ impl Base {
             Arg::I32(to_i32(width, "a width")?),
             Arg::I32(to_i32(height, "a height")?),
         ])
+    }
+
+    pub(crate) fn sample_bits(&self) -> u32 {
+        self.sample.bits()
     }
 
     fn highest(&self) -> i32 {

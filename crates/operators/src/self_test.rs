@@ -7,6 +7,7 @@ mod colour;
 mod flat_field;
 mod gaussian;
 mod histogram;
+mod parts;
 mod picture;
 mod pitch_threshold;
 mod reference;

@@ -27,7 +27,8 @@ use clinspect_core::{ClError, region::user_region, sight::Sight};
 use clinspect_opencl::Meter;
 use clinspect_operators::{
     Comparison, Component, Limit, Models, PartPixels, Parts, PartsPlan, PartsSettings, Reference,
-    ReferenceSettings, Subject, check_opening, check_threshold, largest_depth, learns_factor,
+    ReferenceSettings, Subject, check_opening, check_threshold, grey_of, is_colour, largest_depth,
+    learns_factor,
 };
 
 /// Instance of `clreference`.
@@ -173,7 +174,12 @@ impl Comparing for Trained {
                 rois: &rois,
                 ignored: ignored.as_ref(),
             };
-            trial.reference(&layout.first_plane(), &of_component(settings, None))?;
+            let whole = of_component(settings, None);
+            target.trial.parts(layout, whole.bit_depth)?;
+            if is_colour(layout) {
+                target.trial.colour(layout)?;
+            }
+            trial.reference(&grey_of(layout), &whole)?;
             let judged = (settings.colour.judged(), models);
             let parts_of = (parts, pixels);
             let operator = Parts::new(&target.context, layout, judged, parts_of, of_whole)?;

@@ -23,6 +23,15 @@ pub fn is_colour(layout: &FrameLayout) -> bool {
     offsets(layout).is_some()
 }
 
+/// The layout of what an operator of grey frames reads of frames: the luma of colours, else the first plane.
+pub fn grey_of(layout: &FrameLayout) -> FrameLayout {
+    if is_colour(layout) {
+        layout.grey()
+    } else {
+        layout.first_plane()
+    }
+}
+
 /// The bytes of red, green and blue in a pixel, and the bytes of a pixel.
 fn offsets(layout: &FrameLayout) -> Option<([usize; COMPONENTS], usize)> {
     let [red, green, blue] = layout.components.first_chunk()?;

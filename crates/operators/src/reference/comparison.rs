@@ -192,10 +192,13 @@ impl ComparisonTraining {
         like: &Comparison,
         meter: &Arc<Meter>,
     ) -> Result<Option<HeldOut>, ClError> {
-        let like = like.components();
-        match self {
-            Self::Frames(training) => training.without(samples, like, meter),
-            Self::Parts(training) => training.without(samples, like, meter),
+        match (self, like) {
+            (Self::Frames(training), _) => training.without(samples, like.components(), meter),
+            (Self::Parts(training), Comparison::Parts(parts, _)) => {
+                training.without(samples, Some(parts.comparison()), meter)
+            }
+            // The comparison with the new model is still being built.
+            (Self::Parts(training), _) => training.without(samples, None, meter),
         }
     }
 }

@@ -12,7 +12,7 @@ const PLACE: &str = "reference_part_place";
 
 /// The kernels and their memory.
 #[derive(Debug)]
-pub(super) struct PartMarks {
+pub(crate) struct PartMarks {
     base: Base,
     place: Kernel,
     placed: Kernel,

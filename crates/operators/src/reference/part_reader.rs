@@ -16,7 +16,7 @@ const PART: &str = "reference_part";
 
 /// The kernel, and the frame that it writes.
 #[derive(Debug)]
-pub(super) struct PartReader {
+pub(crate) struct PartReader {
     kernel: Kernel,
     group: [usize; 2],
     /// Samples of a pixel.

@@ -18,12 +18,14 @@ use super::{
     part_settings::PartEdge,
 };
 use crate::{
-    colour::{Splitter, is_colour},
+    colour::{Splitter, grey_of, is_colour},
     depth::effective_depth,
 };
 
 /// Place scores that differ by less are alike.
 const ALIKE: f64 = 0.03;
+/// Least place score of what is like the part, but is none.
+const LIKE: f64 = 0.4;
 /// Least share of a part in the frame; less of it is not told from other things.
 const LEAST_INSIDE: f64 = 0.5;
 
@@ -106,11 +108,7 @@ impl PartSearch {
         let is_colour = is_colour(layout);
         let finder = PartFinder::new(
             context,
-            &if is_colour {
-                layout.grey()
-            } else {
-                layout.first_plane()
-            },
+            &grey_of(layout),
             &PartSettings {
                 model,
                 region: pixels.region(whole.size)?,
@@ -186,7 +184,8 @@ impl PartSearch {
             // What lies outside of the frame shows nothing that could match.
             let least = self.place_score * inside;
             if score < least || inside < LEAST_INSIDE {
-                sighting.other = Some(sighting.other.map_or(score, |other| other.max(score)));
+                let other = sighting.other.unwrap_or(LIKE).max(score);
+                sighting.other = (score >= LIKE).then_some(other).or(sighting.other);
             } else if !(is_cut && self.edge == PartEdge::Ignore) {
                 poses.retain(|pose| pose.place_score > score - ALIKE);
                 sighting.parts.push(Located { poses, is_cut });

@@ -211,20 +211,21 @@ impl PartTraining {
         training.last_samples(comparison, frame, meter)
     }
 
-    /// A part of the training by its [`Self::last_samples`], and a comparison like `like` with what the other parts trained;
-    /// `None` if there is no other one.
+    /// A part of the training by its [`Self::last_samples`], and a comparison like `like`, or like that of the training, with
+    /// what the other parts trained; `None` if there is no other one.
     ///
     /// # Errors
     /// The failing call.
     pub fn without(
         &mut self,
         samples: &[Vec<u16>],
-        like: &Components<Reference>,
+        like: Option<&Components<Reference>>,
         meter: &Arc<Meter>,
     ) -> Result<Option<HeldOut>, ClError> {
         let Some(part) = &mut self.part else {
             return Ok(None);
         };
+        let like = like.unwrap_or(&part.comparison);
         part.training.without(samples, like, meter)
     }
 }
