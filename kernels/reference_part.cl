@@ -11,6 +11,7 @@
  * | along_y       | the same along y                                                                                   |
  * | columns, rows | of the cut                                                                                         |
  * | channels      | samples of a pixel                                                                                 |
+ * | light, offset | gain of the first pixel, 2^-16, its change per pixel along x and y, 2^-26, and the highest level; offset, 2^-16 |
  * | dst           | samples of the same type as those of src                                                           |
  * | mask          | the packed mask of the cut; its first row begins at the first byte                                 |
  * | placed        | see reference_marks.cl                                                                             |
@@ -27,7 +28,7 @@ static int part_position(int x, int y, int4 along)
 }
 
 __kernel void reference_part(PLANE_ARGS, int width, int height, int4 along_x, int4 along_y, int columns, int rows,
-                             int channels, __global uchar *dst, ulong dst_offset, uint dst_stride)
+                             int channels, int4 light, long offset, __global uchar *dst, ulong dst_offset, uint dst_stride)
 {
     const int x = (int)get_global_id(0);
     const int y = (int)get_global_id(1);
@@ -41,11 +42,14 @@ __kernel void reference_part(PLANE_ARGS, int width, int height, int4 along_x, in
     const int y1 = clamp((py >> 8) + 1, 0, height - 1);
     const uint fx = (uint)px & 255u;
     const uint fy = (uint)py & 255u;
+    const long gain = light.x + (((long)light.y * x + (long)light.z * y) >> 10);
     __global uchar *out = dst + dst_offset + (size_t)y * dst_stride + (size_t)x * (uint)channels * SAMPLE_BYTES;
     for (int i = 0; i < channels; i++) {
         const uint upper = (UNIT - fx) * PLANE_SAMPLE(x0 + i, y0) + fx * PLANE_SAMPLE(x1 + i, y0);
         const uint lower = (UNIT - fx) * PLANE_SAMPLE(x0 + i, y1) + fx * PLANE_SAMPLE(x1 + i, y1);
-        store_sample(out + (size_t)i * SAMPLE_BYTES, ((UNIT - fy) * upper + fy * lower + 32768u) >> 16);
+        const uint sample = ((UNIT - fy) * upper + fy * lower + 32768u) >> 16;
+        const long level = (sample * gain + offset + 32768) >> 16;
+        store_sample(out + (size_t)i * SAMPLE_BYTES, (uint)clamp(level, 0L, (long)light.w));
     }
 }
 

@@ -173,6 +173,7 @@ fn check(
         region: None,
         scales: vec![ONE],
         most_angle: TURN / 2,
+        follows_light: false,
         wanted: 2,
         bit_depth,
     };
@@ -196,11 +197,11 @@ fn check(
             for found in place {
                 let at = poses.iter().position(|pose| *pose == wide(&found.pose));
                 poses.remove(at.expect("a pose of the definition"));
-                let read = finder
-                    .read(&on_device, &found.motion, meter)
+                finder
+                    .read(&on_device, (&found.motion, &found.light), meter)
                     .expect("a part");
                 let kind = input.kind();
-                let read = samples_of(read, cut.size, kind);
+                let read = samples_of(finder.part(), cut.size, kind);
                 expected.check(found, &picture, &read);
             }
             let scores = place.windows(2);
@@ -271,6 +272,7 @@ fn regions_and_models_that_do_not_fit_are_refused() {
         region: None,
         scales: vec![ONE],
         most_angle: TURN / 2,
+        follows_light: false,
         wanted: 1,
         bit_depth: 0,
     };

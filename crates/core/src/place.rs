@@ -9,6 +9,7 @@ mod climb;
 mod field;
 mod gradient;
 mod level;
+mod light;
 mod model;
 mod motion;
 mod points;
@@ -20,6 +21,7 @@ mod search;
 mod strong;
 mod turn;
 
+pub use light::Light;
 pub use model::{Model, SCALES};
 pub use motion::{Cut, Motion};
 pub use pose::Pose;

@@ -130,7 +130,7 @@ impl Base {
         self.sample.bits()
     }
 
-    fn highest(&self) -> i32 {
+    pub(crate) fn highest(&self) -> i32 {
         (1 << self.depth) - 1
     }
 

@@ -9,7 +9,8 @@
 
 use clinspect_core::statistics::Statistics;
 use clinspect_results::{
-    AlignStep, Alignment, BlindLimit, Defect, DefectResult, HistogramResult, Unplaced, Verdict,
+    AlignStep, Alignment, BlindLimit, Defect, DefectResult, HistogramResult, Part, Parts, Unplaced,
+    Verdict,
 };
 use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
 
@@ -116,6 +117,26 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
                         misfit: lengths[3],
                         step: AlignStep::Affine,
                         largest_local_shift: lengths[4],
+                    }),
+                    parts: has_mask.then(|| Parts {
+                        least: width,
+                        most: height,
+                        parts: (0..counts[1] % 3)
+                            .map(|n| Part {
+                                x: lengths[0],
+                                y: lengths[1],
+                                angle: lengths[2],
+                                scale: lengths[3],
+                                score: lengths[4],
+                                inside: lengths[5],
+                                poses: height,
+                                is_cut: corrupted,
+                                judged_pixels: counts[3],
+                                defect_pixels: counts[6].wrapping_add(n),
+                                verdict,
+                            })
+                            .collect(),
+                        other: overflow.then_some(lengths[0]),
                     }),
                     training: (width % 2 == 0 && height > 0).then_some([width, height]),
                     learning: (width % 3 == 0 && height > 0).then_some([width, height]),
@@ -229,6 +250,7 @@ fn strip() -> impl Strategy<Value = DefectResult> {
                 judged_y: 0,
                 defect_pixels,
                 missing_pixels: defect_pixels / 2,
+                parts: None,
                 // A frame of a training is not judged.
                 training: None,
                 learning: result.learning.map(|[good, all]| [good.min(all), all]),

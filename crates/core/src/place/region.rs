@@ -170,7 +170,7 @@ impl Region {
     }
 
     /// The pixels of level 4 that lie in the region with their 8 neighbours, in scan order.
-    pub(super) fn inner(&self) -> Vec<[usize; 2]> {
+    pub fn inner(&self) -> Vec<[usize; 2]> {
         let inner = self.with_neighbours(&self.cells, false);
         let pixels = (0..inner.len()).filter(|&at| inner[at]);
         pixels

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     layout::FrameLayout,
-    place::{Cut, Model as Searched, Motion, Pose, Region, Search, edge_share},
+    place::{Cut, Light, Model as Searched, Motion, Pose, Region, Search, edge_share},
     reference::{Aligner, MOST_WARPED, Model, Step, Warp},
 };
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
@@ -28,6 +28,8 @@ pub struct PartSettings {
     pub most_angle: i32,
     /// Parts in a frame.
     pub wanted: usize,
+    /// The light of a part may differ from that of the training, and change over the part.
+    pub follows_light: bool,
     /// Bits of a sample that a camera fills; 0 for the depth of the format.
     pub bit_depth: u32,
 }
@@ -45,6 +47,8 @@ pub struct FoundPart {
     pub inside: f64,
     /// How far the fit got.
     pub step: Step,
+    /// Its light; that of the training, unless light is followed.
+    pub light: Light,
     /// How far the part is from the trained one, grey levels; 0 if unknown.
     pub misfit: f64,
 }
@@ -67,6 +71,8 @@ struct Fitter {
     aligner: Aligner,
     sums: BlockSums,
     reader: PartReader,
+    /// Pixels of level 4 of the cut that lie in the part, and the trained sums there; `None` if light is not followed.
+    trained: Option<Vec<([usize; 2], u16)>>,
 }
 
 impl PartFinder {
@@ -102,7 +108,7 @@ impl PartFinder {
         let searched = Searched::new(&sums, base.size, &region, &settings.scales);
         Ok(Self {
             sums: BlockSums::new(&base)?,
-            fitter: Fitter::new(&base, &sums, &region)?,
+            fitter: Fitter::new(&base, &sums, &region, settings.follows_light)?,
             model: searched.map_err(ClError::Refused)?,
             search: Search::new(base.size, settings.wanted).turned_by(settings.most_angle),
             region,
@@ -148,25 +154,33 @@ impl PartFinder {
         Ok(found)
     }
 
-    /// A part of the frame as the pixels of the cut are read from it. Waits until the device has the commands.
+    /// Reads a part of a frame, as in the light of the training. Waits until the device has the commands.
     ///
     /// # Errors
     /// The failing call.
     pub fn read(
         &mut self,
         frame: &ClFrame,
-        motion: &Motion,
+        (motion, light): (&Motion, &Light),
         meter: &Meter,
-    ) -> Result<&ClFrame, ClError> {
-        let reader = &mut self.fitter.reader;
-        reader.read((&self.base, frame), motion, meter)?;
-        Ok(reader.frame())
+    ) -> Result<(), ClError> {
+        (self.fitter.reader).read((&self.base, frame), motion, light, meter)
+    }
+
+    /// The part that was read last.
+    pub fn part(&self) -> &ClFrame {
+        self.fitter.reader.frame()
     }
 }
 
 impl Fitter {
     /// `sums`: those of the trained picture.
-    fn new(base: &Base, sums: &[u16], region: &Region) -> Result<Self, ClError> {
+    fn new(
+        base: &Base,
+        sums: &[u16],
+        region: &Region,
+        follows_light: bool,
+    ) -> Result<Self, ClError> {
         let cut = Cut::new(region.bounds(), base.size);
         let of_sums = Cut {
             first: cut.first.map(|v| v / SIDE),
@@ -176,7 +190,23 @@ impl Fitter {
         let is_part = |x: usize, y: usize| region.holds(x + cut.first[0], y + cut.first[1]);
         let aligner = Aligner::of_part(&sums, cut.size, is_part).map_err(ClError::Refused)?;
         let reader = PartReader::new(base, &cut)?;
+        let trained = || {
+            let columns = of_sums.size[0];
+            let at = |[x, y]: [usize; 2]| {
+                let place = [x - of_sums.first[0], y - of_sums.first[1]];
+                (place, sums[place[1] * columns + place[0]])
+            };
+            let is_in_cut = |cell: &[usize; 2]| {
+                (0..2).all(|axis| {
+                    let first = of_sums.first[axis];
+                    (first..first + of_sums.size[axis]).contains(&cell[axis])
+                })
+            };
+            let inner = region.inner().into_iter();
+            inner.filter(is_in_cut).map(at).collect()
+        };
         Ok(Self {
+            trained: follows_light.then(trained),
             cut,
             aligner,
             sums: BlockSums::new(reader.base())?,
@@ -193,13 +223,27 @@ impl Fitter {
     ) -> Result<FoundPart, ClError> {
         let reader = &mut self.reader;
         let through = Motion::new(model, &self.cut, &pose, &Warp::default());
-        reader.read(frame, &through, meter)?;
+        reader.read(frame, &through, &Light::default(), meter)?;
         let sums = self.sums.of(reader.base(), reader.frame(), meter)?;
         let fit = self.aligner.find(sums);
         let motion = Motion::new(model, &self.cut, &pose, &fit.warp);
-        reader.read(frame, &motion, meter)?;
+        reader.read(frame, &motion, &Light::default(), meter)?;
         let sums = self.sums.of(reader.base(), reader.frame(), meter)?;
         let edges = edge_share(model, sums, self.cut.size, self.cut.first);
+        let light = self.trained.as_ref().map(|trained| {
+            let columns = self.cut.size[0] / SIDE;
+            let both = trained.iter().filter_map(|&([x, y], trained)| {
+                let corners = [[0, 0], [SIDE - 1, SIDE - 1], [0, SIDE - 1], [SIDE - 1, 0]];
+                let is_inside = corners.iter().all(|[i, j]| {
+                    let place = motion.position((SIDE * x + i) as i64, (SIDE * y + j) as i64);
+                    (0..2).all(|axis| {
+                        (0..=256 * (frame.0.size[axis] as i64 - 1)).contains(&place[axis])
+                    })
+                });
+                is_inside.then(|| ([x, y], sums[y * columns + x], trained))
+            });
+            Light::between(&both.collect::<Vec<_>>(), self.cut.size, frame.0.depth)
+        });
         Ok(FoundPart {
             pose,
             motion,
@@ -207,6 +251,7 @@ impl Fitter {
             inside: motion.inside(model, &self.cut, frame.0.size),
             step: fit.step,
             misfit: fit.misfit,
+            light: light.unwrap_or_default(),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     layout::FrameLayout,
-    place::{Cut, Motion},
+    place::{Cut, Light, Motion},
 };
 use clinspect_opencl::{Arg, Kernel, Meter, NdRange, frame::ClFrame};
 
@@ -70,7 +70,7 @@ impl PartReader {
         &self.read
     }
 
-    /// Enqueues the reading of a part of a frame. Waits until the device has the commands.
+    /// Enqueues the reading of a part of a frame, as in the light of the training. Waits until the device has the commands.
     ///
     /// # Errors
     /// The failing call.
@@ -78,11 +78,23 @@ impl PartReader {
         &mut self,
         (frame_base, frame): (&Base, &ClFrame),
         motion: &Motion,
+        light: &Light,
         meter: &Meter,
     ) -> Result<(), ClError> {
         let mut args = frame_base.frame_args(frame.plane(0)?)?.to_vec();
         args.extend(motion_args(motion, self.base.size)?);
         args.push(Arg::I32(to_i32(self.channels, "samples")?));
+        let Light {
+            gain,
+            slope: [by_x, by_y],
+            offset,
+        } = *light;
+        args.extend([
+            // Gains are at most 4.
+            Arg::I32x4([gain as i32, by_x as i32, by_y as i32, self.base.highest()]),
+            // The kernel's argument has a sign.
+            Arg::U64(offset as u64),
+        ]);
         args.extend(target_args(self.read.plane(0)?, 0)?);
         let range = NdRange::cover(self.base.size, self.group);
         let mut submission = self.base.context.submit(meter, self.base.bytes());

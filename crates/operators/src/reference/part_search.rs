@@ -6,7 +6,7 @@ use clinspect_core::{
     ClError,
     ignored::Bitmap,
     layout::FrameLayout,
-    place::{Cut, Motion, Region},
+    place::{Cut, Light, Motion, Region},
     region::Rect,
 };
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
@@ -77,13 +77,22 @@ pub(super) struct Sighting {
     pub other: Option<f64>,
 }
 
+/// What frames with colours need, whose luma is searched.
+#[derive(Debug)]
+struct Colour {
+    splitter: Splitter,
+    luma: ClFrame,
+    reader: PartReader,
+}
+
 /// Finds and reads parts.
 #[derive(Debug)]
 pub(super) struct PartSearch {
     whole: Base,
-    luma: Option<(Splitter, ClFrame)>,
+    /// Of frames with colours.
+    colour: Option<Colour>,
     finder: PartFinder,
-    reader: PartReader,
+    layout: FrameLayout,
     place_score: f64,
     edge: PartEdge,
 }
@@ -96,7 +105,7 @@ impl PartSearch {
     pub fn new(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
-        bit_depth: u32,
+        (bit_depth, follows_light): (u32, bool),
         models: &Models,
         pixels: PartPixels,
         settings: &PartsSettings,
@@ -105,7 +114,6 @@ impl PartSearch {
         let whole = Base::new(context, layout, bit_depth)?;
         let model = models.luma().map_err(ClError::Refused)?;
         let model = model.ok_or_else(|| ClError::Refused("there is no trained picture".into()))?;
-        let is_colour = is_colour(layout);
         let finder = PartFinder::new(
             context,
             &grey_of(layout),
@@ -114,18 +122,22 @@ impl PartSearch {
                 region: pixels.region(whole.size)?,
                 scales: settings.tried_scales(),
                 most_angle: settings.most_angle(),
+                follows_light,
                 wanted: settings.wanted[1] as usize,
                 bit_depth: effective_depth(bit_depth, layout.sample)?,
             },
         )?;
-        let luma = || {
+        let colour = || {
             let meter = Arc::new(Meter::new(false));
-            let luma = ClFrame::grey(context, whole.size, &meter)?;
-            Ok::<_, ClError>((Splitter::new(context, layout)?, luma))
+            Ok::<_, ClError>(Colour {
+                splitter: Splitter::new(context, layout)?,
+                luma: ClFrame::grey(context, whole.size, &meter)?,
+                reader: PartReader::new(&whole, finder.cut())?,
+            })
         };
         Ok(Self {
-            luma: is_colour.then(luma).transpose()?,
-            reader: PartReader::new(&whole, finder.cut())?,
+            colour: is_colour(layout).then(colour).transpose()?,
+            layout: layout.of_size(finder.cut().size),
             place_score: settings.place_score,
             edge: settings.edge,
             finder,
@@ -145,7 +157,7 @@ impl PartSearch {
 
     /// The layout of a part as it is read.
     pub fn layout(&self) -> &FrameLayout {
-        &self.reader.base().layout
+        &self.layout
     }
 
     /// The pixels of the cut that are not judged.
@@ -166,8 +178,8 @@ impl PartSearch {
     /// # Errors
     /// The failing call.
     pub fn find(&mut self, frame: &ClFrame, meter: &Meter) -> Result<Sighting, ClError> {
-        let frame = match &mut self.luma {
-            Some((splitter, luma)) => {
+        let frame = match &mut self.colour {
+            Some(Colour { splitter, luma, .. }) => {
                 let to = std::slice::from_ref(&*luma);
                 splitter.run(&self.whole.context, frame, to, self.whole.size, meter)?;
                 &*luma
@@ -197,16 +209,27 @@ impl PartSearch {
         Ok(sighting)
     }
 
-    /// Reads a part of a frame. Waits until the device has the commands.
+    /// Reads a part of a frame, as in the light of the training. Waits until the device has the commands.
     ///
     /// # Errors
     /// The failing call.
-    pub fn read(&mut self, frame: &ClFrame, motion: &Motion, meter: &Meter) -> Result<(), ClError> {
-        (self.reader).read((&self.whole, frame), motion, meter)
+    pub fn read(
+        &mut self,
+        frame: &ClFrame,
+        (motion, light): (&Motion, &Light),
+        meter: &Meter,
+    ) -> Result<(), ClError> {
+        match &mut self.colour {
+            Some(colour) => (colour.reader).read((&self.whole, frame), motion, light, meter),
+            None => self.finder.read(frame, (motion, light), meter),
+        }
     }
 
     /// The part that was read last.
     pub fn part(&self) -> &ClFrame {
-        self.reader.frame()
+        match &self.colour {
+            Some(colour) => colour.reader.frame(),
+            None => self.finder.part(),
+        }
     }
 }

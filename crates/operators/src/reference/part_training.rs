@@ -7,7 +7,7 @@ use clinspect_core::{
     components::COMPONENTS,
     ignored::Ignored,
     layout::{FrameLayout, SampleType},
-    place::Motion,
+    place::{Light, Motion},
     reference::Model,
     region::Rect,
 };
@@ -133,10 +133,10 @@ impl PartTraining {
             .filter(|located| !located.is_cut)
             .filter_map(|located| located.poses.first())
             .max_by(|a, b| a.place_score.total_cmp(&b.place_score));
-        let Some(motion) = surest.map(|found| found.motion) else {
+        let Some((motion, light)) = surest.map(|found| (found.motion, found.light)) else {
             return Ok(Progress::Unmatched);
         };
-        part.add(frame, &motion, meter)
+        part.add(frame, (&motion, &light), meter)
     }
 
     /// The part of the first frame.
@@ -148,9 +148,9 @@ impl PartTraining {
             ..
         } = self;
         let first = first_models(context, layout, plan.judged, frame, meter)?;
-        let depth = plan.comparison.bit_depth;
+        let whole = plan.comparison.of_parts();
         plan.with_pixels(layout.height, |pixels| {
-            let search = PartSearch::new(context, layout, depth, &first, pixels, &plan.settings)?;
+            let search = PartSearch::new(context, layout, whole, &first, pixels, &plan.settings)?;
             let settings = search.settings_of_cut(plan.comparison.clone(), pixels)?;
             let comparison =
                 Components::new(context, search.layout(), plan.judged, |layout, _| {
@@ -164,7 +164,7 @@ impl PartTraining {
                 search,
             };
             let still = Motion::of_cut(part.search.finder().cut());
-            match part.add(frame, &still, meter)? {
+            match part.add(frame, (&still, &Light::default()), meter)? {
                 Progress::Added => Ok(part),
                 Progress::Flat(why) => Err(ClError::Refused(why)),
                 Progress::Unmatched => Err(ClError::Refused("it does not match itself".into())),
@@ -234,10 +234,10 @@ impl TrainedPart {
     fn add(
         &mut self,
         frame: &ClFrame,
-        motion: &Motion,
+        (motion, light): (&Motion, &Light),
         meter: &Arc<Meter>,
     ) -> Result<Progress, ClError> {
-        self.search.read(frame, motion, meter)?;
+        self.search.read(frame, (motion, light), meter)?;
         let read = (self.search.part(), self.search.layout().height);
         let progress = self.training.add(&mut self.comparison, read, meter)?;
         self.is_last_added = progress == Progress::Added;

@@ -15,7 +15,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClBuffer, ClContext, Memory, Meter, Rows, frame::ClFrame};
 
 use super::{
-    Align, Models, PartPixels, PartsSettings, Reference, ReferenceSettings,
+    Align, Models, NormalizeBy, PartPixels, PartsSettings, Reference, ReferenceSettings,
     part_finder::FoundPart,
     part_marks::PartMarks,
     part_search::{Located, PartSearch, Sighting},
@@ -80,8 +80,8 @@ impl Parts {
         (settings, pixels): (&PartsSettings, PartPixels),
         mut of_component: impl FnMut(Option<Component>) -> Result<ReferenceSettings, ClError>,
     ) -> Result<Self, ClError> {
-        let bit_depth = of_component(None)?.bit_depth;
-        let search = PartSearch::new(context, layout, bit_depth, models, pixels, settings)?;
+        let whole = of_component(None)?.of_parts();
+        let search = PartSearch::new(context, layout, whole, models, pixels, settings)?;
         let cut = *search.finder().cut();
         let of_cut = |settings: ReferenceSettings, component| {
             let model = models.of(component);
@@ -169,7 +169,7 @@ impl Parts {
     fn compare(&mut self, subject: Subject, part: usize, pose: usize) -> Result<Judged, ClError> {
         let located = self.sighting.parts.get(part);
         let found = located.and_then(|located| located.poses.get(pose));
-        let Some(motion) = found.map(|found| found.motion) else {
+        let Some((motion, light)) = found.map(|found| (found.motion, found.light)) else {
             return Err(ClError::Input("the part is not one of this frame".into()));
         };
         self.shown = None;
@@ -179,7 +179,7 @@ impl Parts {
             mask,
             ..
         } = self;
-        search.read(subject.frame, &motion, subject.meter)?;
+        search.read(subject.frame, (&motion, &light), subject.meter)?;
         let inside = motion.inside_frame(search.finder().cut(), search.whole().size);
         comparison.split_in_trials();
         for component in comparison.all_mut() {
@@ -333,6 +333,11 @@ impl PartSearch {
         Ok(ReferenceSettings {
             model: None,
             align: Align::None,
+            // The light was followed when the part was read.
+            normalize: match settings.normalize {
+                NormalizeBy::Gain => NormalizeBy::None,
+                other => other,
+            },
             rois: Vec::new(),
             ignored: Some(Arc::new(ignored)),
             ..settings

@@ -158,6 +158,11 @@ impl ReferenceSettings {
         }
     }
 
+    /// The bits of a sample, and whether the light of parts is followed.
+    pub(super) fn of_parts(&self) -> (u32, bool) {
+        (self.bit_depth, self.normalize == NormalizeBy::Gain)
+    }
+
     pub(super) fn deviations(&self) -> Deviations {
         Deviations {
             threshold: self.threshold,

@@ -6,7 +6,7 @@ use clinspect_core::{
     ClError,
     layout::FrameLayout,
     mask::packed_stride,
-    place::{Cut, Motion},
+    place::{Cut, Light, Motion},
 };
 use clinspect_opencl::{ClBuffer, ClContext, Memory, Meter, frame::ClFrame};
 use clinspect_oracle::{Geometry, part::Motion as Definition, place::Picture as Samples};
@@ -20,6 +20,13 @@ const LEAST: usize = 96;
 const PART: [usize; 4] = [30, 28, 66, 60];
 /// Turned by 33 degrees, and a little smaller, 2^-20 px; some of its pixels lie outside the frame.
 const MOTION: [i64; 6] = [20_971_520, 852_000, -553_000, -3_300_123, 553_000, 851_111];
+
+/// Brighter, and falling.
+const LIGHT: Light = Light {
+    gain: 70_000,
+    slope: [-400_000, 190_001],
+    offset: -123_457,
+};
 
 impl Trial {
     /// Tests how parts of frames of `layout` are read and marked.
@@ -55,6 +62,19 @@ impl Trial {
         };
         self.run(size, make, "reading and marking parts")
     }
+}
+
+/// A sample in this light, by the definition.
+fn lit(sample: i64, [x, y]: [i64; 2], highest: i64) -> i64 {
+    let Light {
+        gain,
+        slope: [by_x, by_y],
+        offset,
+    } = LIGHT;
+    let gain = gain + (by_x * x + by_y * y).div_euclid(1024);
+    (sample * gain + offset + 32_768)
+        .div_euclid(65_536)
+        .clamp(0, highest)
 }
 
 struct Test {
@@ -100,7 +120,12 @@ impl KnownAnswer for Test {
                 samples: samples.into_iter().map(i64::from).collect(),
             };
             let read = motion.read(&whole, self.cut.size).samples;
-            read.into_iter().map(|sample| sample as f64).collect()
+            let columns = self.cut.size[0];
+            let lit = read.into_iter().enumerate().map(|(at, sample)| {
+                let place = [at % columns, at / columns].map(|v| v as i64);
+                lit(sample, place, self.base.highest().into()) as f64
+            });
+            lit.collect()
         };
         let stride = packed_stride(width);
         let mut marks = vec![0; stride * height];
@@ -126,7 +151,7 @@ impl KnownAnswer for Test {
             coefficients: MOTION,
         };
         let meter = Arc::new(Meter::new(false));
-        self.reader.read((&self.base, frame), &motion, &meter)?;
+        (self.reader).read((&self.base, frame), &motion, &LIGHT, &meter)?;
         let read = self.reader.frame().plane(0)?;
         let Memory::Buffer(buffer) = read.memory() else {
             return Err(ClError::Input("a part has no buffer".into()));
