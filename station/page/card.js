@@ -1,6 +1,6 @@
 // The card of a camera.
 
-import { clock, countsText, dayAndClock, draw, make, number, plural, say } from "./dom.js";
+import { clock, countsText, dayAndClock, draw, make, number, partsText, plural, say } from "./dom.js";
 import { Classes, HistogramPlot, MinutesPlot, RollPlot } from "./plots.js";
 
 /// A failed frame stays this long on the card, though the next ones pass: people are slower.
@@ -60,7 +60,7 @@ export class Card {
     this.figures = {};
     const figure = (key, label, title) => {
       this.figures[key] = make("dd", {}, "–");
-      return make("div", { title, class: { device: "whole", sent: "whole", alignment: "whole", answer: "whole", restarts: "less", lost: "less", missed: "less" }[key] }, make("dt", {}, label), this.figures[key]);
+      return make("div", { title, class: { device: "whole", sent: "whole", alignment: "whole", parts: "whole", answer: "whole", restarts: "less", lost: "less", missed: "less" }[key] }, make("dt", {}, label), this.figures[key]);
     };
     const figures = make("dl", { class: "figures" },
       figure("rate", "Frame rate", "Frames per second over the last seconds"),
@@ -70,6 +70,7 @@ export class Card {
       figure("missed", "Late, fault", "Frames since the station started that the machine had to reject because they had no result at their deadline, or none at all"),
       figure("restarts", "Restarts", "Restarts of this camera's inspection"),
       figure("answer", "Answer to the machine", "Number and outcome of the newest frame, and the time from its arrival"),
+      figure("parts", "Parts", "The parts of the newest frame, with place and angle of each"),
       figure("alignment", "Alignment", "How the newest frame lies, compared with the reference"),
       figure("sent", "Picture", "What the camera was asked for and sends, and what becomes of it before the inspection"),
       figure("device", "Device", "OpenCL device"));
@@ -197,8 +198,11 @@ export class Card {
   }
 
   showFigures(before, now) {
-    const { rate, latency, failed, lost, answer, missed, restarts, alignment, sent, device } = this.figures;
-    alignment.parentElement.hidden = !now.alignment;
+    const { rate, latency, failed, lost, answer, missed, restarts, alignment, parts, sent, device } = this.figures;
+    parts.parentElement.hidden = !now.parts;
+    if (now.parts) say(parts, [partsText(now.parts), ...now.parts.found.map(partText)].join("; "));
+    // Of several parts there is no one place.
+    alignment.parentElement.hidden = !now.alignment || Boolean(now.parts);
     if (now.alignment) say(alignment, alignmentText(now.alignment));
     say(rate, this.isJudged ? `${number(now.frame_rate, now.frame_rate < WHOLE_RATE ? 1 : 0)} /s` : "–");
     if (!before) this.since = null;
@@ -297,6 +301,12 @@ const key = ({ id, time }) => `${id} ${time}`;
 
 /// What the alignment used, where it is less than all: a fallback is told.
 const STEPS = { affine: "", shift: "shift only", start: "first estimate of the shift only", none: "none" };
+
+/// Where a part lies.
+function partText({ number: n, x, y, x_mm: xMm, y_mm: yMm, angle, score, cut, verdict }) {
+  const at = xMm == null ? `${number(x, 1)}, ${number(y, 1)} px` : `${number(xMm, 2)}, ${number(yMm, 2)} mm`;
+  return `${n} ${cut ? "cut by the edge" : verdict} at ${at}, ${number(angle, 1)}°, score ${number(score, 2)}`;
+}
 
 /// "turned by 0.13°, scale 1.0125, shift 3.3, −1.5 px, largest local shift 0.8 px, misfit 2.3, score 0.96"
 function alignmentText(of) {

@@ -47,4 +47,12 @@ export const dayAndClock = (time) => `${new Date(time).toLocaleDateString()} ${c
 export const countsText = (counts) =>
   Object.entries(counts ?? {}).sort((a, b) => b[1] - a[1]).map(([name, count]) => `${count} ${name}`).join(", ");
 
+/// "3 parts, 1 failed"
+export function partsText({ least, most, found }) {
+  const count = (verdict) => found.filter((of) => of.verdict === verdict).length;
+  const [failed, cut] = [count("fail"), found.filter((of) => of.cut).length];
+  const wanted = found.length < least || found.length > most ? ` instead of ${least === most ? least : `${least} to ${most}`}` : "";
+  return `${plural(found.length, "part")}${wanted}${failed ? `, ${failed} failed` : ""}${cut ? `, ${cut} cut by the edge` : ""}`;
+}
+
 export const plural = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;

@@ -27,6 +27,12 @@ const DEFAULTS = {
   same: { gaussian: null, analysis: { align: "translation", normalize: "gain" } },
 };
 
+/// Where an object lies that is the same every time.
+const PLACES = [["translation", "Where it was shown, moved by some pixels"], ["affine", "There, and turned by up to three degrees"],
+  ["any", "Anywhere, at any angle"]];
+/// Most parts of a frame.
+const MOST_PARTS = 60;
+
 /// What a surface is searched for.
 const CHANNELS = [["novelty", "What good pieces have not shown"], ["novelty+dark-lines", "And dark lines, such as cracks"],
   ["novelty+bright-lines", "And bright lines, such as scratches"], ["novelty+dark-lines+bright-lines", "And lines of both kinds"],
@@ -71,9 +77,14 @@ export class ObjectStep {
       make("p", { class: "hint" }, "The lines in the picture lie one repeat apart. If they drift off the pattern, drag a ruler's end onto the same point some repeats away, in any direction, or choose the end and press the arrow keys."));
     this.channels = new ChoiceField({ label: "What is searched for?", key: "channels", hint: "Teach again after a change: each kind has limits of its own.",
       onchange: (channels) => this.bench.draft.changeAnalysis({ channels: channels === CHANNELS[0][0] ? null : channels, thresholds: null }) });
-    this.fields = [this.choices, this.channels, ...this.pitches, this.components[0]];
+    this.place = new ChoiceField({ label: "Where does it lie?", key: "align", hint: "Anywhere: the first good piece is the part; each later one is searched, and several may lie in a picture.",
+      onchange: (align) => this.bench.draft.changeAnalysis({ align, parts: null, "search-range": null }) });
+    const count = (label, index) => new NumberField({ label, step: 1, least: index, most: MOST_PARTS, key: "parts", onchange: (value) => this.setParts(index, Math.round(value)) });
+    this.parts = [count("Fewest parts in a picture", 0), count("Most parts in a picture", 1)];
+    this.fields = [this.choices, this.channels, this.place, ...this.parts, ...this.pitches, this.components[0]];
     this.elements = [make("h2", {}, "What is inspected?"), this.measured, this.reasons, this.numbers,
-      make("p", { class: "buttons" }, this.useButton, this.measureButton), this.choices.element, this.channels.element, this.lattice];
+      make("p", { class: "buttons" }, this.useButton, this.measureButton), this.choices.element, this.channels.element, this.place.element,
+      ...this.parts.map(({ element }) => element), this.lattice];
   }
 
   enter() {
@@ -189,6 +200,15 @@ export class ObjectStep {
     this.onState();
   }
 
+  /// The fewest are not more than the most.
+  setParts(index, count) {
+    const parts = [...this.bench.draft.settings.analysis?.parts ?? [1, 1]];
+    parts[index] = count;
+    parts[1 - index] = index ? Math.min(parts[0], count) : Math.max(parts[1], count);
+    this.bench.draft.changeAnalysis({ parts });
+    this.onState();
+  }
+
   onState() {
     const { settings } = this.bench.draft;
     const object = objectOf(settings);
@@ -200,6 +220,13 @@ export class ObjectStep {
     const repeats = !UNREPEATED.includes(object);
     this.lattice.hidden = !repeats;
     this.channels.element.hidden = object !== "surface";
+    const align = settings.analysis?.align ?? "none";
+    this.place.element.hidden = object !== "same";
+    this.place.offer(align === "local" ? [...PLACES, ["local", "There, and stretched unevenly"]] : align === "none" ? [["none", "Exactly where it was shown"], ...PLACES] : PLACES, align);
+    this.parts.forEach((field, index) => {
+      field.element.hidden = object !== "same" || align !== "any";
+      field.set((settings.analysis?.parts ?? [1, 1])[index]);
+    });
     this.channels.offer(CHANNELS, settings.analysis?.channels ?? CHANNELS[0][0]);
     const { vectors } = this;
     this.ruler.set(repeats ? vectors : vectorsOf([]));

@@ -1,6 +1,6 @@
 // The picture of a frame with its mask and what a step draws over it; zoom, and places in pixels.
 
-import { draw, make, say } from "./dom.js";
+import { draw, make, number, say } from "./dom.js";
 
 const MOST_ZOOM = 16;
 
@@ -15,7 +15,8 @@ export class Stage {
     this.pictures = make("div", { class: "pictures" });
     this.defects = draw("g", { class: "defects", "aria-hidden": "true" });
     this.layer = draw("g", {});
-    this.svg = draw("svg", { class: "marks", preserveAspectRatio: "none", role: "group", "aria-label": `${name}: marks` }, this.defects, this.layer);
+    this.parts = draw("g", { class: "parts" });
+    this.svg = draw("svg", { class: "marks", preserveAspectRatio: "none", role: "group", "aria-label": `${name}: marks` }, this.defects, this.parts, this.layer);
     this.sheet = make("div", { class: "sheet" }, this.pictures, this.svg);
     this.masks = make("div", { class: "pictures" });
     this.beside = make("div", { class: "sheet beside", hidden: true }, this.masks);
@@ -88,7 +89,7 @@ export class Stage {
 
   /// Shows a frame, its mask and its defects, all of the same frame. False if a newer one came first, or if the
   /// picture does not come.
-  async show({ picture, mask, size, defects = [], alt }) {
+  async show({ picture, mask, size, defects = [], parts = [], alt }) {
     const round = this.round = (this.round ?? 0) + 1;
     const wanted = [load(picture, alt)];
     const masked = mask && this.look !== "plain" ? load(mask, "") : null;
@@ -110,6 +111,7 @@ export class Stage {
     this.pictures.replaceChildren(image, ...(red && !besideNow ? [red] : []));
     this.masks.replaceChildren(...(red && besideNow ? [red] : []));
     this.defects.replaceChildren(...(this.look === "plain" ? [] : defects.map((of) => box(of))));
+    this.parts.replaceChildren(...(this.look === "plain" ? [] : parts.map((of) => partMark(of, Math.max(...this.size)))));
     return true;
   }
 
@@ -135,6 +137,17 @@ async function load(address, alt) {
   } catch {
     return null;
   }
+}
+
+/// The number of a part at its centre, and a line to where the right of the trained part is.
+function partMark({ number: n, x, y, angle, verdict, cut }, longest) {
+  const radius = longest / 40;
+  const [right, down] = [Math.cos, Math.sin].map((of) => of((angle * Math.PI) / 180));
+  const title = `Part ${n}: ${cut ? "cut by the edge" : verdict}, ${number(angle, 1)}°`;
+  return draw("g", { "data-verdict": verdict }, draw("title", {}, title),
+    draw("line", { x1: x + radius * right, y1: y + radius * down, x2: x + 2.5 * radius * right, y2: y + 2.5 * radius * down }),
+    draw("circle", { cx: x, cy: y, r: radius }),
+    draw("text", { x, y, "text-anchor": "middle", "dominant-baseline": "central", "font-size": 1.2 * radius }, String(n)));
 }
 
 /// Defects of a pixel are seen, too.

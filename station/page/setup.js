@@ -1,7 +1,7 @@
 // The set-up of a camera: its steps as tabs, the picture, and the draft that the address names.
 
 import { ask, askJson } from "./ask.js";
-import { clock, make, number, plural, say } from "./dom.js";
+import { clock, make, number, partsText, plural, say } from "./dom.js";
 import { confirmCommand, logIn } from "./questions.js";
 import { CameraStep } from "./setup-camera.js";
 import { Draft, beginDraft } from "./setup-draft.js";
@@ -213,6 +213,7 @@ class Bench {
       const found = count ? `${live.overflow ? "more than " : ""}${plural(count, "defect")}` : "no defects";
       // Before the object is known a verdict means nothing. Not every camera tells its rate.
       const parts = this.step.isJudged ? [WORDS[live.verdict] ?? WORDS.none, found] : [];
+      if (live.parts && this.step.isJudged) parts.push(partsText(live.parts));
       if (live.rate) parts.push(`${number(live.rate, 1)} frames/s`);
       if (live.warning) parts.push(live.warning);
       say(this.verdict, parts.join(" · "));
@@ -232,6 +233,7 @@ class Bench {
       mask: step.hasMask ? draft.path(`live/${live.n}-mask.png`) : null,
       size: [live.width, live.height],
       defects: step.hasMask ? live.defects : [],
+      parts: live.parts?.found ?? [],
       alt: `Live picture of ${draft.settings.name || "the camera"}`,
     });
     if (shown) this.shownAt = performance.now();

@@ -351,6 +351,12 @@ impl Report {
         inspections.find_map(|inspection| inspection.alignment.as_ref())
     }
 
+    /// The parts of the last inspection that compares parts.
+    pub fn parts(&self) -> Option<&ReportedParts> {
+        let mut inspections = self.inspections.iter().rev();
+        inspections.find_map(|inspection| inspection.parts.as_ref())
+    }
+
     /// The training of the last inspection that trains.
     pub fn training(&self) -> Option<Progress> {
         let mut inspections = self.inspections.iter().rev();

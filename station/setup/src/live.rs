@@ -318,6 +318,7 @@ fn answer(frame: &Frame, judged: &TrialResult) -> Value {
         "format": frame.info().format().to_str().as_str(),
         "verdict": report.verdict,
         "defects": &defects[..defects.len().min(DEFECTS)],
+        "parts": report.parts(),
         "defect_count": defects.len(),
         "counts": report.inspections.last().map(|of| &of.counts),
         "overflow": report.inspections.iter().any(|of| of.overflow) || defects.len() > DEFECTS,

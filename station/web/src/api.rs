@@ -82,6 +82,7 @@ pub fn summary(camera: &Camera) -> Value {
         "overflow": report.as_ref().is_some_and(|report| report.inspections.iter().any(|of| of.overflow)),
         "light_alarms": report.as_ref().map(|report| light_alarms(report)),
         "alignment": report.as_ref().and_then(|report| report.alignment()),
+        "parts": report.as_ref().and_then(|report| report.parts()),
         "training": report.as_ref().and_then(|report| report.training()),
         "learning": report.as_ref().and_then(|report| report.learning()),
         "blind_limit": report.as_ref().and_then(|report| report.blind_limit()),

@@ -27,7 +27,7 @@ use frames::{ClosedRecord, Frames, Record};
 pub use frames::{MOST_LOST, NotReady};
 pub use input::{InputEdge, InputState};
 pub use line::{Line, Server, Sink};
-pub use outcome::{Answer, CLASSES, Finding, Outcome};
+pub use outcome::{Answer, CLASSES, Finding, FoundParts, Outcome};
 pub use realtime::keep_times;
 pub use release::Release;
 

@@ -72,6 +72,44 @@ pub struct Finding {
     pub defects: u32,
     /// Listed defects of the first classes, in the order of the element's classes.
     pub by_class: [u32; CLASSES],
+    /// The parts of the last inspection that compares parts.
+    pub parts: FoundParts,
+}
+
+/// The parts of a frame, for a machine that picks them up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FoundParts {
+    /// How many there are.
+    pub count: u16,
+    /// How many of them failed.
+    pub failed: u16,
+    /// Where the first one that passed lies, else the first one: along x and y in 1/1000 mm, or in 1/1000 px if the size of a
+    /// pixel is unknown; and its angle, clockwise, in 1/100 degree.
+    pub first: [i32; 3],
+}
+
+impl FoundParts {
+    fn of(result: &DefectResult) -> Option<Self> {
+        let parts = &result.parts.as_ref()?.parts;
+        let count = |verdict: Option<Verdict>| {
+            let of = parts
+                .iter()
+                .filter(|part| verdict.is_none_or(|of| part.verdict == of));
+            u16::try_from(of.count()).unwrap_or(u16::MAX)
+        };
+        let passed = parts.iter().find(|part| part.verdict == Verdict::Pass);
+        let first = passed.or(parts.first()).map(|part| {
+            let [x, y] = (part.mm([result.mm_per_pixel_x, result.mm_per_pixel_y]))
+                .unwrap_or([part.x, part.y]);
+            // Casts of numbers that are too large end at the largest.
+            [1000.0 * x, 1000.0 * y, 100.0 * part.angle].map(|of| of.round() as i32)
+        });
+        Some(Self {
+            count: count(None),
+            failed: count(Some(Verdict::Fail)),
+            first: first.unwrap_or_default(),
+        })
+    }
 }
 
 impl Finding {
@@ -80,6 +118,11 @@ impl Finding {
         verdict: Outcome::None,
         defects: 0,
         by_class: [0; CLASSES],
+        parts: FoundParts {
+            count: 0,
+            failed: 0,
+            first: [0; 3],
+        },
     };
 
     /// What the results of a frame say. A `pass` needs a `pass` of each, and one at least.
@@ -91,6 +134,8 @@ impl Finding {
         } else if all_pass && !results.is_empty() {
             finding.verdict = Outcome::Pass;
         }
+        let parts = results.iter().rev().find_map(FoundParts::of);
+        finding.parts = parts.unwrap_or_default();
         for result in results {
             let defects = u32::try_from(result.defects.len()).unwrap_or(u32::MAX);
             finding.defects = finding.defects.saturating_add(defects);
@@ -145,5 +190,46 @@ impl Answer {
             latency,
             piece_at: arrived,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clinspect_results::{Part, Parts};
+
+    use super::*;
+
+    #[test]
+    fn first_part_is_one_that_passed_in_mm_where_they_are_known() {
+        let part = |verdict, x, angle| Part {
+            x,
+            y: 2.5,
+            angle,
+            verdict,
+            ..Part::default()
+        };
+        let parts = vec![
+            part(Verdict::Fail, 10.0, 1.0),
+            part(Verdict::Pass, -20.0, -179.994),
+            part(Verdict::None, 30.0, 3.0),
+        ];
+        let mut result = DefectResult {
+            parts: Some(Parts {
+                parts,
+                ..Parts::default()
+            }),
+            ..DefectResult::default()
+        };
+        let found = |result: &DefectResult| Finding::of(&[DefectResult::default(), result.clone()]);
+        let expected = |first| FoundParts {
+            count: 3,
+            failed: 1,
+            first,
+        };
+        assert_eq!(found(&result).parts, expected([-20_000, 2500, -17_999]));
+        (result.mm_per_pixel_x, result.mm_per_pixel_y) = (0.5, 0.1);
+        assert_eq!(found(&result).parts, expected([-10_000, 250, -17_999]));
+        result.parts.as_mut().expect("parts").parts.clear();
+        assert_eq!(found(&result).parts, FoundParts::default());
     }
 }

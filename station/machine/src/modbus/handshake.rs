@@ -336,6 +336,14 @@ impl Handshake {
             words[10] = bounded(result.latency.as_micros() / 100);
             let by_class: [u16; CLASSES] = result.finding.by_class.map(|of| bounded(of.into()));
             set(&mut words, 12, &by_class);
+            let parts = &result.finding.parts;
+            words[22] = parts.count;
+            words[23] = parts.failed;
+            let [x, y, angle] = parts.first;
+            // Negative numbers are two's complements.
+            set(&mut words, 24, &words_of(x as u32));
+            set(&mut words, 26, &words_of(y as u32));
+            words[28] = angle as u16;
         }
         words[8] = now.recipe;
         words[9] = error;

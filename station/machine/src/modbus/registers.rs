@@ -14,7 +14,7 @@ pub const MIRROR: u16 = 1000;
 // The blocks end where the mirror begins.
 const _: () = assert!(MOST_CAMERAS == (MIRROR / BLOCK) as usize);
 /// Words that a camera tells the PLC.
-pub const INPUTS: usize = 22;
+pub const INPUTS: usize = 29;
 /// Words that the PLC tells a camera.
 pub const COMMANDS: usize = 5;
 
@@ -113,15 +113,15 @@ mod tests {
 
     #[test]
     fn registers_of_a_block_are_found_and_those_between_are_none() {
-        assert_eq!(inputs(0, 22, 1), Some(Place::Inputs(0, 0..22)));
+        assert_eq!(inputs(0, 29, 1), Some(Place::Inputs(0, 0..29)));
         assert_eq!(inputs(120, 2, 2), Some(Place::Inputs(1, 20..22)));
-        assert_eq!(holding(1000, 22, 1), Some(Place::Inputs(0, 0..22)));
+        assert_eq!(holding(1000, 29, 1), Some(Place::Inputs(0, 0..29)));
         assert_eq!(holding(1104, 2, 2), Some(Place::Inputs(1, 4..6)));
         assert_eq!(holding(202, 3, 3), Some(Place::Commands(2, 2..5)));
-        for (first, count) in [(22, 1), (0, 23), (99, 1), (100, 1), (1000, 1), (65535, 125)] {
+        for (first, count) in [(29, 1), (0, 30), (99, 1), (100, 1), (1000, 1), (65535, 125)] {
             assert_eq!(inputs(first, count, 1), None, "{first} {count}");
         }
-        for (first, count) in [(5, 1), (0, 6), (999, 2), (1022, 1), (1100, 1), (2000, 1)] {
+        for (first, count) in [(5, 1), (0, 6), (999, 2), (1029, 1), (1100, 1), (2000, 1)] {
             assert_eq!(holding(first, count, 1), None, "{first} {count}");
         }
         // The blocks of ten cameras end where the mirror begins.
@@ -130,8 +130,8 @@ mod tests {
             Some(Place::Commands(9, 0..5))
         );
         assert_eq!(
-            holding(1900, 22, MOST_CAMERAS),
-            Some(Place::Inputs(9, 0..22))
+            holding(1900, 29, MOST_CAMERAS),
+            Some(Place::Inputs(9, 0..29))
         );
     }
 }

@@ -1,6 +1,7 @@
 //! The handshake, step by step.
 
 use super::*;
+use crate::answer::FoundParts;
 use wanted::{CLEAR, ENABLE, RECIPE_REQUEST, RESULT_ACK, TRIGGER};
 
 const TIMEOUT: Duration = Duration::from_millis(1000);
@@ -360,6 +361,11 @@ fn words_of_the_camera_and_the_station_are_in_their_places() {
     let mut of = answer(0xa000_b000, Outcome::None);
     of.finding.defects = 70_000;
     of.finding.by_class = [1, 2, 3, 4, 5, 6, 7, 65_536];
+    of.finding.parts = FoundParts {
+        count: 5,
+        failed: 2,
+        first: [70_001, -2, -9_000],
+    };
     of.latency = Duration::from_secs(7);
     of.is_reject = false;
     line.handshake.answer(&of);
@@ -369,7 +375,7 @@ fn words_of_the_camera_and_the_station_are_in_their_places() {
     let ready = told::ONLINE | told::READY | told::BUSY | told::RESULT_VALID | told::ERROR;
     let wanted = [
         ready, 7, 0, 0, 0xa000, 0xb000, 3, 65_535, 9, 2, 65_535, 0, 1, 2, 3, 4, 5, 6, 7, 65_535,
-        0x0102, 0x0304,
+        0x0102, 0x0304, 5, 2, 1, 0x1171, 0xffff, 0xfffe, 0xdcd8,
     ];
     assert_eq!(line.words(), wanted);
     line.write(0);
