@@ -51,6 +51,8 @@ fn summary_holds_what_a_card_shows() {
         serde_json::json!({ "frames": 7, "all": 24 })
     );
     assert!(one["alignment"].is_null(), "{one}");
+    assert_eq!(one["parts"]["found"][0]["angle"], -33.25);
+    assert!(left["parts"].is_null(), "{left}");
     let lost = Status::Failed(Trouble::CameraLost, "no frame for 5 s".into());
     station.cameras[0].status.send_replace(lost);
     let left = curl(&[&station.url("/api/cameras/left")]).json();

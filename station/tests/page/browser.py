@@ -41,6 +41,8 @@ def loads():
     alignment = "turned by 0.13°, scale 1.0125, shift 3.3, −1.5 px, largest local shift 0.8 px, misfit 2.3, score 0.96"
     wait("the alignment", lambda: alignment in text("#camera-left .figures"))
     assert "Alignment" not in find("#camera-right .figures").text, "a camera without an alignment shows one"
+    parts = "at 12.05, 8.03 mm, −33.3°, score 0.97"
+    wait("the parts", lambda: parts in text("#camera-right .figures") and "1 part" in text("#camera-right .figures"))
     moves("left")
     moves("right")
     wait("the histogram", lambda: js("!!document.querySelector('#camera-left .level')"))

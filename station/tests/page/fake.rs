@@ -13,7 +13,7 @@ use std::{
 
 use clinspect_results::report::{
     Channel, Histogram, Inspection, Progress, Report, ReportedAlignment, ReportedDefect,
-    ReportedRepeat,
+    ReportedPart, ReportedParts, ReportedRepeat,
 };
 use config::{recipes::Recipes, token::Token};
 use gst::prelude::*;
@@ -364,6 +364,7 @@ pub fn report(camera: &str, frame: u64, fails: bool) -> Report {
         .iter()
         .enumerate()
         .map(|(index, class)| ReportedDefect {
+            part: None,
             channel: None,
             id: index as u32 + 1,
             class: (*class).into(),
@@ -407,6 +408,25 @@ pub fn report(camera: &str, frame: u64, fails: bool) -> Report {
                 matched: true,
                 misfit: 2.25,
                 largest_local_shift: 0.75,
+            }),
+            parts: (camera == "right").then(|| ReportedParts {
+                least: 1,
+                most: 1,
+                found: vec![ReportedPart {
+                    number: 1,
+                    x: 120.5,
+                    y: 80.25,
+                    x_mm: Some(12.05),
+                    y_mm: Some(8.025),
+                    angle: -33.25,
+                    scale: 1.0,
+                    score: 0.97,
+                    inside: 1.0,
+                    cut: false,
+                    judged_pixels: 70_000,
+                    defect_pixels: 0,
+                    verdict,
+                }],
             }),
             training: None,
             learning: (camera == "right").then_some(Progress { frames: 7, all: 24 }),

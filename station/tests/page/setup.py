@@ -443,6 +443,37 @@ def cell_is_dragged_to_any_angle():
     wait("its ruler", lambda: abs(place_of("a")[1] - start[1] - repeats * TURNED[1]) < 1, 30)
 
 
+def parts_anywhere_are_taught():
+    """A board that lies elsewhere in each picture is taught, and its number is drawn where it lies."""
+    driver.get(URL.rstrip("/") + "/setup.html")
+    wait("the cameras", lambda: js("document.querySelector(\"#panel [value='folder:boards']\")"), 30)
+    js("document.querySelector(\"#panel [value='folder:boards']\").click()")
+    wait("it is chosen", lambda: state()["source"] == "folder:boards", 30)
+    wait("its picture", lambda: js("document.querySelector('#stage .pictures img')?.naturalWidth") == 640, 40)
+    step("object")
+    wait("the advice", lambda: "This looks like" in text("#panel .advice"), 40)
+    js("document.querySelector(\"#panel [value='same']\").click()")
+    wait("that nothing repeats", lambda: state()["settings"]["analyzer"] == "reference")
+    fields = lambda: js("[...document.querySelectorAll('#panel .field')].filter((of) => of.checkVisibility()).map((of) => of.querySelector('label, legend').textContent)")
+    assert not any("parts" in name for name in fields()), fields()
+    place = js("[...document.querySelectorAll('#panel .field')].find((of) => of.textContent.startsWith('Where does it lie')).querySelector('select')")
+    place.send_keys("Anywhere")
+    wait("the place", lambda: analysis().get("align") == "any")
+    most = js("[...document.querySelectorAll('#panel .field')].find((of) => of.textContent.startsWith('Most parts')).querySelector('input[type=number]')")
+    most.send_keys(Keys.CONTROL + "a")
+    most.send_keys("2")
+    wait("the number", lambda: analysis().get("parts") == [1, 2])
+    contrasts()
+    step("teach")
+    press("Start")
+    wait("what was learned", lambda: "Learned from" in text("#panel .answer"), 90)
+    step("try")
+    wait("the parts", lambda: js("document.querySelectorAll('#stage .parts circle').length") == 1, 40)
+    wait("the verdict", lambda: "1 part" in text("main .state"), 30)
+    contrasts()
+    picture("set-up-parts")
+
+
 def lost_connection_is_told():
     js("void (window.hanging = 'api/setup')")
     wait("the banner", lambda: not js("document.getElementById('lost').hidden"), 30)
@@ -533,6 +564,7 @@ try:
     small_screens_and_the_dark()
     focus_goes_from_the_steps_to_the_controls()
     cell_is_dragged_to_any_angle()
+    parts_anywhere_are_taught()
     no_error()
     lost_connection_is_told()
     discarded_draft_is_gone()

@@ -2,7 +2,11 @@
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
-use clinspect_testkit::{cloth::quantised, tools::Sandbox};
+use clinspect_testkit::{
+    cloth::quantised,
+    parts::{Part, Placed, View},
+    tools::Sandbox,
+};
 
 use crate::{browser, fake::TOKEN};
 
@@ -64,6 +68,26 @@ fn draw_turned(folder: &Path, count: u32) {
     }
 }
 
+/// Writes pictures of a board that lies elsewhere in each.
+fn draw_boards(folder: &Path, count: u32) {
+    fs::create_dir_all(folder).unwrap();
+    let part = Part::board(5, 180.0, 130.0);
+    for number in 0..count {
+        let n = f64::from(number);
+        let view = View {
+            seed: u64::from(number),
+            ..View::new(SIZE[0] as usize, SIZE[1] as usize)
+        };
+        let placed = Placed::new(160.0 + 41.0 * n % 300.0, 140.0 + 29.0 * n % 180.0, 47.0 * n);
+        let drawn = view.draw(&part, &[placed]);
+        let samples = drawn.samples.iter().map(|&sample| sample as u8).collect();
+        let picture = image::GrayImage::from_raw(SIZE[0], SIZE[1], samples).unwrap();
+        picture
+            .save(folder.join(format!("{number:04}.png")))
+            .unwrap();
+    }
+}
+
 #[test]
 fn set_up_leads_from_an_empty_page_to_an_inspection() {
     let sandbox = Sandbox::new("page-setup");
@@ -72,6 +96,7 @@ fn set_up_leads_from_an_empty_page_to_an_inspection() {
     draw(&folder.join("frames/stained"), 4, true, 1.0);
     draw(&folder.join("frames/coarse"), 8, false, 1.5);
     draw_turned(&folder.join("frames/turned"), 8);
+    draw_boards(&folder.join("frames/boards"), 12);
     let mixed = folder.join("frames/mixed");
     draw(&mixed, 12, false, 1.0);
     for number in 0..4 {
