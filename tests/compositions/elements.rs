@@ -55,10 +55,13 @@ pub struct Allowed {
 #[derive(Debug, Clone)]
 pub struct Choice {
     pub weight: u32,
-    /// `WHITE-WxH-BITS`, `MEAN-WxH-8` and `SURFACE-WxH-BITS` stand for files.
+    /// `WHITE-WxH-BITS`, `MEAN-WxH-8`, `PART-WxH-8` and `SURFACE-WxH-BITS` stand for files.
     pub text: String,
     pub gives: Picture,
 }
+
+/// Width of frames with a part that can be searched.
+const PART_OF: u32 = 161;
 
 /// Smallest frames in which `cltexture` and an alignment find enough.
 const LARGE: [u32; 2] = [64, 48];
@@ -205,6 +208,13 @@ impl Choices<'_> {
                 "clreference name={name} components=luma location=MEAN-{width}x{height}-8 threshold=40"
             );
             self.inspector(3, &reference);
+            if width >= PART_OF {
+                let part = format!(
+                    "clreference name={name} components=luma location=PART-{width}x{height}-8 threshold=40 align=any \
+                     rois=\"<<40,32,80,64>>\" parts=\"<1,3>\" place-score=0"
+                );
+                self.inspector(3, &part);
+            }
             if self.is_large() {
                 self.inspector(
                     3,

@@ -24,7 +24,7 @@ impl Files {
         self.keep = true;
     }
 
-    /// Replaces `WHITE-WxH-BITS`, `MEAN-WxH-8` and `SURFACE-WxH-BITS` by the paths of such files.
+    /// Replaces `WHITE-WxH-BITS`, `MEAN-WxH-8`, `PART-WxH-8` and `SURFACE-WxH-BITS` by the paths of such files.
     pub fn put_into(&self, text: &str) -> String {
         let words = text.split(' ').map(|word| {
             if let Some(name) = word.strip_prefix("location=") {
@@ -68,8 +68,12 @@ impl Files {
                 clinspect_models::write(&path, &[array("white", &shape, &white)]).unwrap();
             }
             // Edges along both axes, so that a frame can be aligned.
-            "MEAN" => {
-                let mean = at(|x, y| 16 * (x % 8) + 8 * (y % 8));
+            "MEAN" | "PART" => {
+                // A part has edges that are far apart.
+                let mean = at(match kind {
+                    "PART" => |x, y| 40 + (x / 12 * 7919 + y / 10 * 104_729) % 11 * 16,
+                    _ => |x, y| 16 * (x % 8) + 8 * (y % 8),
+                });
                 let arrays = [
                     array("mean", &shape, &mean),
                     array("deviation", &shape, &none),

@@ -232,10 +232,16 @@ pub fn measure(folder: &Path, tune: bool, elements: &str, verbose: bool) -> Resu
                 .result;
             others += 1;
             taken += usize::from(count_of(&result) > 0);
+            if verbose && count_of(&result) > 0 {
+                eprintln!("{n}: another board is taken for it: {:?}", result.parts);
+            }
         }
         let result = line.judge(&frame(&[], LIGHTS[0], &mut random))?.result;
         others += 1;
         taken += usize::from(result.none_reason() != Some(NoneReason::Missing));
+        if verbose && result.none_reason() != Some(NoneReason::Missing) {
+            eprintln!("{n}: an empty frame is {:?}, {:?}", result.verdict, result.parts);
+        }
         if n % 2 == 0 {
             let small = Piece::middle(&template, SMALL);
             let line = taught(&small, &format!("{elements} parts=<1,6>"), &mut random)?;
