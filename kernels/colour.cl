@@ -169,7 +169,7 @@ __kernel void colour_join(__global const uint *red, __global const uint *green, 
 __kernel void colour_pixels(int width, __global const uchar *red, __global const uchar *green,
                             __global const uchar *blue, __global const run_t *runs, uint run_count, __global uint *out)
 {
-    const uint2 measured = own_runs(run_count);
+    const uint2 measured = listed_runs(run_count);
     const size_t stride = (size_t)(width + 7) / 8;
     for (uint n = measured.x; n < measured.y; n++) {
         const run_t run = runs[n];

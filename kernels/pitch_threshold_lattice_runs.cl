@@ -22,13 +22,12 @@ static int measure_pixel(PLANE_ARGS, int x, int y, int width, int height, __cons
 __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
                               __constant const comparison_t *comparisons, int comparison_count, int theta, int flags,
                               int4 tiles, int4 tile_rows, __global const int *table, int use_table,
-                              __global const uchar *mask, ulong mask_offset, __global const run_t *runs,
-                              uint run_count, __global run_difference_t *out)
+                              __global const uchar *mask, ulong mask_offset, RUNS_ARGS)
 {
-    const uint2 measured = own_runs(run_count);
+    own_runs_t measured = own_runs(mask, mask_offset, width, RUNS);
+    run_t run;
     const size_t mask_stride = (size_t)(width + 7) / 8;
-    for (uint n = measured.x; n < measured.y; n++) {
-        const run_t run = runs[n];
+    while (take_run(&measured, &run)) {
         const int y = first_row + (int)run.y;
         __global const uchar *row = mask + mask_offset + run.y * mask_stride;
         run_difference_t result = {0, 0, 0, 1};
@@ -57,6 +56,6 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
             if (abs(d) > abs(result.peak))
                 result.peak = d;
         }
-        out[n] = result;
+        measured.out[measured.at] = result;
     }
 }

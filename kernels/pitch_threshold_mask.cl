@@ -95,15 +95,14 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
                               __global const int *table, int use_table, __global const uchar *mask,
                               ulong mask_offset, __global const level_t *levels,
                               __global const scale_level_t *level_table, int level_count,
-                              __global const scale_comparison_t *scale_comparisons, __global const uchar *marks,
-                              __global const run_t *runs, uint run_count,
-                              __global run_difference_t *out)
+                              __global const scale_comparison_t *scale_comparisons,
+                              __global const uchar *marks, RUNS_ARGS)
 {
-    const uint2 measured = own_runs(run_count);
+    own_runs_t measured = own_runs(mask, mask_offset, width, RUNS);
+    run_t run;
     const size_t mask_stride = (size_t)(width + STEP - 1) / STEP;
     const int is_plain = level_count == 0 && !use_table;
-    for (uint n = measured.x; n < measured.y; n++) {
-        const run_t run = runs[n];
+    while (take_run(&measured, &run)) {
         const int y = first_row + (int)run.y;
         __global const uchar *row = mask + mask_offset + run.y * mask_stride;
         run_difference_t result = {0, 0, 0, 0};
@@ -161,6 +160,6 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
         }
         if (is_plain)
             add_sums(&sums, &result);
-        out[n] = result;
+        measured.out[measured.at] = result;
     }
 }

@@ -360,12 +360,11 @@ __kernel void reference_picture(PLANE_ARGS, int width, int height, JUDGED_ARGS, 
 
 /* Differences are in 1/512 grey level. Row 0 of the mask is row 0 of the frame. */
 __kernel void run_differences(PLANE_ARGS, int width, int4 level, __global const uint *mean,
-                              __global const uchar *mask, ulong mask_offset, __global const run_t *runs,
-                              uint run_count, __global run_difference_t *out)
+                              __global const uchar *mask, ulong mask_offset, RUNS_ARGS)
 {
-    const uint2 measured = own_runs(run_count);
-    for (uint n = measured.x; n < measured.y; n++) {
-        const run_t run = runs[n];
+    own_runs_t measured = own_runs(mask, mask_offset, width, RUNS);
+    run_t run;
+    while (take_run(&measured, &run)) {
         __global const uchar *row = mask + mask_offset + (size_t)run.y * ((width + 7) / 8);
         run_difference_t result = {0, 0, 0, 0};
         for (uint x = run.x0; x < run.x1; x++) {
@@ -378,6 +377,6 @@ __kernel void run_differences(PLANE_ARGS, int width, int4 level, __global const 
             if (abs(d) > abs(result.peak))
                 result.peak = d;
         }
-        out[n] = result;
+        measured.out[measured.at] = result;
     }
 }

@@ -7,13 +7,12 @@
  * `own`, a mask like `mask`, are marked by a channel; the others lie in tiles without the pattern and do not differ. */
 __kernel void run_differences(int width, int first_row, __global const int *strongest, ulong start, int pitch,
                               __global const uint *limits, __global const uchar *own, int use_own,
-                              __global const uchar *mask, ulong mask_offset, __global const run_t *runs, uint run_count,
-                              __global run_difference_t *out)
+                              __global const uchar *mask, ulong mask_offset, RUNS_ARGS)
 {
-    const uint2 measured = own_runs(run_count);
+    own_runs_t measured = own_runs(mask, mask_offset, width, RUNS);
+    run_t run;
     const size_t stride = (size_t)(width + 7) / 8;
-    for (uint n = measured.x; n < measured.y; n++) {
-        const run_t run = runs[n];
+    while (take_run(&measured, &run)) {
         __global const uchar *row = mask + mask_offset + (size_t)run.y * stride;
         __global const int *of_row = strongest + start + (size_t)(first_row + run.y) * pitch;
         run_difference_t result = {0, 0, 0, 0};
@@ -34,6 +33,6 @@ __kernel void run_differences(int width, int first_row, __global const int *stro
             if (size > abs(result.peak))
                 result.peak = d;
         }
-        out[n] = result;
+        measured.out[measured.at] = result;
     }
 }

@@ -58,7 +58,7 @@ fn chain_after_a_source_that_takes_our_pool_copies_no_frame() {
         // The mask stays on the device until it is mapped; only counts are read back per frame.
         assert_eq!(stat(&done.get("g"), "bytes-downloaded"), 0);
         assert!(stat(&done.get("h"), "bytes-downloaded") >= 6 * 256 * 4);
-        assert_eq!(stat(&done.get("p"), "bytes-downloaded"), 6 * 24);
+        assert_eq!(stat(&done.get("p"), "bytes-downloaded"), 6 * 32);
     }
 }
 
@@ -102,8 +102,8 @@ fn list_of_defects_reads_the_mask_and_differences_but_no_frame() {
         (4, 4 * 40 * 48)
     };
     assert_eq!(stat(&element, "frame-downloads"), masks);
-    // The rest: 24 bytes per run of marked pixels, and six counters per frame.
-    let differences = stat(&element, "bytes-downloaded") - mask_bytes - 4 * 24;
+    // The rest: 24 bytes per run of marked pixels, and eight counters per frame.
+    let differences = stat(&element, "bytes-downloaded") - mask_bytes - 4 * 32;
     assert!(
         differences > 0 && differences.is_multiple_of(24),
         "{differences}"

@@ -35,14 +35,25 @@ fn stained(format: Format, size: [usize; 2], arrangement: Arrangement) -> Frame 
             [at[0], at[1], diameter, sign * level]
         })
         .collect();
+    let mut differences = vec![0; size[0] * size[1]];
+    // Of stains over each other the first one is seen.
+    for [left, top, diameter, difference] in stains.into_iter().rev() {
+        let radius = diameter / 2;
+        let side =
+            |at: i64, length: usize| (at - radius).max(0)..(at + radius + 1).min(length as i64);
+        for y in side(top, size[1]) {
+            for x in side(left, size[0]) {
+                let [dx, dy] = [2 * (x - left), 2 * (y - top)];
+                if dx * dx + dy * dy <= diameter * diameter {
+                    differences[y as usize * size[0] + x as usize] = difference;
+                }
+            }
+        }
+    }
     for y in 0..size[1] {
         for x in 0..size[0] {
             let noise = i64::from(random(12, x, y, 0) % 7) - 3;
-            let stain = stains.iter().find(|[left, top, diameter, _]| {
-                let [dx, dy] = [2 * (x as i64 - left), 2 * (y as i64 - top)];
-                dx * dx + dy * dy <= diameter * diameter
-            });
-            let level = 120 + noise + stain.map_or(0, |stain| stain[3]);
+            let level = 120 + noise + differences[y * size[0] + x];
             oracle::put(&mut frame.bytes, &geometry, x, y, scale * level as u32);
         }
     }

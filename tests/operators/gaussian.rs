@@ -180,7 +180,8 @@ fn gaussian_every_format_and_size_equals_reference() {
             let arrangement = ARRANGEMENTS[(f + i) % ARRANGEMENTS.len()];
             let output = OUTPUT_ARRANGEMENTS[(f + i / 2) % OUTPUT_ARRANGEMENTS.len()];
             let input = Frame::showing(format, size, arrangement, Content::Random, 0);
-            check(&device, &input, ([3, 5][i % 2], 0.0), &CHOICES, output);
+            // A number of taps is a program in each variant, and PoCL compiles most of the time.
+            check(&device, &input, ([3, 5][f % 2], 0.0), &CHOICES, output);
         }
     }
 }
@@ -203,9 +204,14 @@ fn gaussian_every_arrangement_of_memory_equals_reference() {
 #[test]
 fn gaussian_every_kernel_size_and_sigma_equals_reference() {
     let Some(device) = device::open() else { return };
-    for format in [Format::Gray8, Format::Rgb, Format::Gray16Be] {
+    // Lanes and sample sizes change the halo of the smallest and the largest kernels.
+    for (format, sizes) in [
+        (Format::Gray8, &[3, 5, 7, 9, 15, 31][..]),
+        (Format::Rgb, &[3, 7, 31]),
+        (Format::Gray16Be, &[3, 7, 31]),
+    ] {
         let input = Frame::showing(format, [65, 37], PADDED, Content::Random, 0);
-        for taps in [3, 5, 7, 9, 15, 31] {
+        for &taps in sizes {
             for sigma in [0.0, 0.3, 0.8, 2.0, 10.0] {
                 check(&device, &input, (taps, sigma), &CHOICES, PADDED);
             }
@@ -330,14 +336,17 @@ fn float_tolerance(kind: SampleKind) -> f64 {
 #[test]
 fn gaussian_float_is_near_the_f64_reference_and_equal_in_every_variant() {
     let Some(device) = device::open() else { return };
-    for format in [
-        Format::Gray8,
-        Format::Bgrx,
-        Format::Yuy2,
-        Format::Gray16Le,
-        Format::Gray16Be,
+    for (format, kernels) in [
+        (
+            Format::Gray8,
+            &[(3, 0.0), (5, 0.8), (9, 2.0), (31, 10.0)][..],
+        ),
+        (Format::Bgrx, &[(31, 10.0)]),
+        (Format::Yuy2, &[(5, 0.8)]),
+        (Format::Gray16Le, &[(3, 0.0), (31, 10.0)]),
+        (Format::Gray16Be, &[(5, 0.8)]),
     ] {
-        for (taps, sigma) in [(3, 0.0), (5, 0.8), (9, 2.0), (31, 10.0)] {
+        for &(taps, sigma) in kernels {
             for size in [[1, 1], [17, 5], [67, 21]] {
                 let input = Frame::showing(format, size, PADDED, Content::Random, 0);
                 let mut first: Option<Frame> = None;

@@ -60,7 +60,7 @@ pub struct Limits {
 /// never divided, so there are at most as many runs of columns. In noise there are many fewer: about one per
 /// 64 columns.
 ///
-/// Shared with kernels; twin: `run_t` of `pitch_threshold_mask.cl`.
+/// Shared with kernels; twin: `run_t` of `mask_expand.cl`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct Run {

@@ -72,6 +72,11 @@ constants! {
         /// Number of the bit in `run_difference_t`'s signs that says that the pixels' own comparison marks one; the
         /// bits of the coarser levels, or of the channels, follow.
         FIRST_LEVEL: u32 = 8;
+        /// In the memory that the host reads of each frame: number of the first of the two counters of runs, behind those of
+        /// marked pixels.
+        RUN_COUNTER: usize = 6;
+        /// Number of the first run, as if there were runs from the start of the memory on.
+        RUNS_AT: usize = 2;
     }
     mask_ignore {
         /// Bytes of a mask that are read together.

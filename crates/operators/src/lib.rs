@@ -4,6 +4,7 @@
 mod colour;
 mod depth;
 mod flat_field;
+mod frame_results;
 mod gaussian;
 mod histogram;
 mod inspection;

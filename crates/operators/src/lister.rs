@@ -11,13 +11,19 @@ use clinspect_opencl::{
     Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, NdRange, Program, Submission,
 };
 
-use crate::{inspection::PackedMask, to_u32};
+use crate::{
+    frame_results::{FrameResults, HostMask, MOST_RUNS},
+    inspection::PackedMask,
+    to_i32, to_u32,
+};
 
 /// Lists the defects of a mask, and measures their pixels.
 #[derive(Debug)]
 pub struct Lister {
     differences: RunDifferences,
-    pub(crate) scanner: Scanner,
+    pub(crate) results: FrameResults,
+    /// Masks cross a bus to the host: the device collects their runs.
+    has_bus: bool,
     /// How the next frame is listed.
     pub(crate) ahead: Ahead,
 }
@@ -31,10 +37,10 @@ pub(crate) enum Ahead {
     Off,
     /// The next frame has at most this many runs, if it is like the last one.
     Wanted(usize),
-    /// The runs in this memory are being collected and measured.
-    Submitted(Mem),
-    /// The differences of the runs that the scanner has read.
-    Measured(Vec<RunDifference>),
+    /// The runs of this frame are being collected and measured.
+    Submitted,
+    /// The runs of this frame, and their differences, were read.
+    Measured,
 }
 
 /// Most runs that are measured before they are known.
@@ -57,11 +63,13 @@ pub(crate) fn unpack_channel(
     defect.peak_difference = excess * limit(channel).unwrap_or(0.0) * packed.signum() as f64;
 }
 
-/// Finds the defects of a mask.
+/// Finds the defects of masks of which no runs are measured yet.
 #[derive(Debug)]
 pub(crate) struct Scanner {
     /// Where masks cross a bus to the host.
-    marked: Option<MarkedRuns>,
+    collecting: Option<(Kernel, FrameResults)>,
+    /// The counters are known: nothing has failed.
+    is_clean: bool,
 }
 
 impl Scanner {
@@ -70,18 +78,16 @@ impl Scanner {
     /// # Errors
     /// The failing call.
     pub fn new(context: &ClContext, program: &Program, has_bus: bool) -> Result<Self, ClError> {
+        let collecting = || {
+            Ok::<_, ClError>((
+                program.kernel(MASK_RUNS)?,
+                FrameResults::new(context, true)?,
+            ))
+        };
         Ok(Self {
-            marked: has_bus
-                .then(|| MarkedRuns::new(context, program))
-                .transpose()?,
+            collecting: has_bus.then(collecting).transpose()?,
+            is_clean: true,
         })
-    }
-
-    /// Runs that the device has collected of the last mask; the largest number if it did not.
-    pub fn count(&self) -> usize {
-        let read = self.marked.as_ref().map(|marked| marked.read.len());
-        read.and_then(|read| read.checked_sub(1))
-            .unwrap_or(CAPACITY)
     }
 
     /// The runs of the defects that are listed with this mask, and of those that stay open. `ends`: the web ends with this
@@ -96,20 +102,41 @@ impl Scanner {
         (finder, limits, ends): (&'f mut Finder, &Limits, bool),
         meter: &Arc<Meter>,
     ) -> Result<&'f [Run], ClError> {
+        let Some((kernel, results)) = (self.collecting.as_mut()).filter(|_| mask.is_collected())
+        else {
+            return mask.scan((finder, limits, ends));
+        };
         let [width, height] = mask.size;
-        let stride = packed_stride(width);
-        if let Some(marked) = &mut self.marked
-            && marked.read(context, mask, meter)?
-        {
-            let HostMask { bytes, is_set } = marked.mask(mask.size);
-            return Ok(finder.scan_rows(bytes, stride, width, is_set, limits, ends));
+        let mut submission = context.submit(meter, packed_stride(width) * height);
+        if !std::mem::replace(&mut self.is_clean, false) {
+            results.clear(&mut submission)?;
         }
-        mask.buffer.read_with(|bytes| {
-            let bytes = bytes.get(mask.offset..).unwrap_or(&[]);
-            finder.scan(bytes, stride, width, height, limits, ends)
-        })
+        let range = mask.words(context, kernel)?;
+        let [runs, room, _, slot, rows] = results.collect(mask.pixels as usize, height, false)?;
+        let [bytes, offset] = mask.args();
+        let args = [
+            bytes,
+            offset,
+            Arg::I32(to_i32(width, "a mask")?),
+            runs,
+            room,
+            runs,
+            slot,
+            rows,
+        ];
+        submission.run(kernel, MASK_RUNS, &args, &range)?;
+        let (memory, out) = results.read();
+        submission.read(memory, 0, out, "runs of a mask")?;
+        results.take_runs();
+        self.is_clean = true;
+        let HostMask { bytes, is_set } = results.mask(mask.size);
+        Ok(finder.scan_rows(bytes, packed_stride(width), width, is_set, limits, ends))
     }
 }
+
+const MASK_RUNS: &str = "mask_runs";
+/// Work-items per work-group of a kernel that collects runs.
+const COLLECTING_GROUP: usize = 128;
 
 /// A packed mask on the device.
 #[derive(Debug, Clone, Copy)]
@@ -133,6 +160,42 @@ impl<'a> DeviceMask<'a> {
             pixels: 0,
         }
     }
+
+    /// Whether all of its runs are collected where it crosses a bus.
+    fn is_collected(&self) -> bool {
+        self.pixels <= MOST_RUNS as u64
+    }
+
+    /// A kernel's arguments.
+    fn args(&self) -> [Arg<'a>; 2] {
+        [
+            Arg::Reads(Memory::Buffer(self.buffer)),
+            Arg::U64(self.offset as u64),
+        ]
+    }
+
+    /// The work-items of a kernel that collects runs: one per 4 bytes of a row.
+    fn words(&self, context: &ClContext, kernel: &Kernel) -> Result<NdRange, ClError> {
+        let [width, height] = self.size;
+        let words = packed_stride(width).div_ceil(size_of::<u32>()) * height;
+        let group = COLLECTING_GROUP.min(context.kernel_work_group(kernel)?);
+        Ok(NdRange::groups(words.div_ceil(group), group))
+    }
+
+    /// Reads the mask, and scans it: see [`Scanner::scan`].
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn scan<'f>(
+        &self,
+        (finder, limits, ends): (&'f mut Finder, &Limits, bool),
+    ) -> Result<&'f [Run], ClError> {
+        let [width, height] = self.size;
+        self.buffer.read_with(|bytes| {
+            let bytes = bytes.get(self.offset..).unwrap_or(&[]);
+            finder.scan(bytes, packed_stride(width), width, height, limits, ends)
+        })
+    }
 }
 
 impl Lister {
@@ -143,7 +206,8 @@ impl Lister {
     pub fn new(context: &ClContext, program: &Program, has_bus: bool) -> Result<Self, ClError> {
         Ok(Self {
             differences: RunDifferences::new(context, program)?,
-            scanner: Scanner::new(context, program, has_bus)?,
+            results: FrameResults::new(context, has_bus)?,
+            has_bus,
             ahead: Ahead::Off,
         })
     }
@@ -153,89 +217,53 @@ impl Lister {
         &self.differences.results
     }
 
-    /// Enqueues the collection of a mask's marks and their measurement. `args`: see [`Self::measure`].
+    /// Whether the device collects the runs of this mask.
+    pub(crate) fn collects(&self, mask: &DeviceMask) -> bool {
+        self.has_bus && mask.is_collected()
+    }
+
+    /// Enqueues the collection of at most `room` runs of a mask, and their measurement. `args`: see [`Self::measure`].
     ///
     /// # Errors
     /// The failing call.
-    pub(crate) fn measure_ahead(
+    pub(crate) fn collect(
         &mut self,
         context: &Arc<ClContext>,
         mask: DeviceMask,
         [frame_args, more_args]: [&[Arg]; 2],
+        room: usize,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        let (Ahead::Wanted(count), Some(marked)) =
-            (std::mem::take(&mut self.ahead), &mut self.scanner.marked)
-        else {
-            return Ok(());
-        };
-        let runs = marked.submit(context, mask, count, submission)?;
-        let mask_args = [
-            Arg::Reads(Memory::Buffer(mask.buffer)),
-            Arg::U64(mask.offset as u64),
-        ];
-        let args = [frame_args, &mask_args, more_args].concat();
-        self.differences
-            .submit(context, &args, &runs, 1 + count, submission)?;
-        self.ahead = Ahead::Submitted(runs);
+        let kernel = &mut self.differences.kernel;
+        let range = mask.words(context, kernel)?;
+        let of_runs = self.results.collect(room, mask.size[1], true)?;
+        let args = [frame_args, &mask.args(), more_args, &of_runs].concat();
+        submission.run(kernel, RUN_DIFFERENCES, &args, &range)?;
+        self.ahead = Ahead::Submitted;
         Ok(())
     }
 
-    /// Where what [`Self::measure_ahead`] collects and measures is read from: the memory, offset and length.
-    pub fn parts_ahead(&self) -> Vec<(&Mem, usize, usize)> {
-        match (&self.ahead, &self.scanner.marked) {
-            (Ahead::Submitted(runs), Some(marked)) => vec![
-                (runs, 0, size_of_val(&*marked.read)),
-                (
-                    &self.differences.out,
-                    0,
-                    size_of_val(&*self.differences.results),
-                ),
-            ],
-            _ => Vec::new(),
+    /// Takes what was read, if runs were collected. `is_last`: no pixel was marked or cleared afterwards.
+    pub fn take_collected(&mut self, is_last: bool) {
+        if matches!(self.ahead, Ahead::Submitted) {
+            let is_whole = self.results.take_runs();
+            self.ahead = if is_whole && is_last {
+                Ahead::Measured
+            } else {
+                Ahead::Off
+            };
         }
     }
 
-    /// Where it is read to.
-    pub fn outs_ahead(&mut self) -> Vec<&mut [u8]> {
-        match (&self.ahead, &mut self.scanner.marked) {
-            (Ahead::Submitted(_), Some(marked)) => vec![
-                bytemuck::cast_slice_mut(&mut marked.read),
-                bytemuck::cast_slice_mut(&mut self.differences.results),
-            ],
-            _ => Vec::new(),
-        }
-    }
-
-    /// Takes what was read, if anything was. `is_last`: no pixel was marked or cleared afterwards.
-    pub fn take_ahead(&mut self, is_last: bool) {
-        if !matches!(self.ahead, Ahead::Submitted(_)) {
-            return;
-        }
-        let ahead = std::mem::take(&mut self.ahead);
-        if let (Ahead::Submitted(runs), Some(marked)) = (ahead, &mut self.scanner.marked)
-            && marked.take(runs)
-            && is_last
-        {
-            let count = marked.read.len();
-            self.ahead = Ahead::Measured(self.differences.results[..count].to_vec());
-        }
-    }
-
-    /// The mask of this size whose marks were measured ahead.
+    /// The mask of this size whose runs were measured.
     pub(crate) fn measured_mask(&mut self, size: [usize; 2]) -> Option<HostMask<'_>> {
-        let marked = self.scanner.marked.as_mut()?;
-        matches!(self.ahead, Ahead::Measured(_)).then(|| marked.mask(size))
+        matches!(self.ahead, Ahead::Measured).then(|| self.results.mask(size))
     }
 
-    /// The differences of runs of the mask that was measured ahead: of the pieces that the device has made of them.
-    pub fn measured(&mut self, runs: &[Run]) -> Vec<RunDifference> {
-        let (Ahead::Measured(differences), Some(marked)) = (&self.ahead, &self.scanner.marked)
-        else {
-            return Vec::new();
-        };
-        let pieces = marked.read.iter().zip(differences).skip(1);
-        let mut pieces: Vec<(&Run, &RunDifference)> = pieces.collect();
+    /// The differences of runs of the mask whose pieces were measured.
+    pub fn measured(&self, runs: &[Run]) -> Vec<RunDifference> {
+        let (pieces, differences) = (self.results.runs(), self.results.differences());
+        let mut pieces: Vec<(&Run, &RunDifference)> = pieces.iter().zip(differences).collect();
         pieces.sort_unstable_by_key(|(run, _)| (run.y, run.x0));
         let of_run = |run: &Run| {
             let first = pieces.partition_point(|(piece, _)| (piece.y, piece.x0) < (run.y, run.x0));
@@ -248,11 +276,13 @@ impl Lister {
         runs.iter().map(of_run).collect()
     }
 
-    /// Notes that a frame with these runs was listed.
-    pub fn note_listed(&mut self, count: usize) {
-        let room = (2 * count).next_power_of_two().max(LEAST_AHEAD);
-        self.ahead = match self.scanner.marked {
-            Some(_) if room <= MOST_AHEAD => Ahead::Wanted(room),
+    /// Notes that a frame was listed: the next one may be like it.
+    pub fn note_listed(&mut self) {
+        let room = (2 * self.results.runs().len())
+            .next_power_of_two()
+            .max(LEAST_AHEAD);
+        self.ahead = match self.ahead {
+            Ahead::Measured if room <= MOST_AHEAD => Ahead::Wanted(room),
             _ => Ahead::Off,
         };
     }
@@ -355,20 +385,6 @@ impl RunDifferences {
         self.results.resize(count, RunDifference::default());
         Ok(())
     }
-
-    /// Enqueues the measurement of `count` runs in `runs`, and makes room for the results.
-    fn submit(
-        &mut self,
-        context: &Arc<ClContext>,
-        frame_args: &[Arg],
-        runs: &Mem,
-        count: usize,
-        submission: &mut Submission,
-    ) -> Result<(), ClError> {
-        self.make_room(context, count)?;
-        let args = (&mut self.kernel, runs, &self.out);
-        launch(context, args, frame_args, count, submission)
-    }
 }
 
 fn launch(
@@ -383,6 +399,9 @@ fn launch(
         Arg::Mem(runs),
         Arg::U32(to_u32(count, "runs")?),
         Arg::Mem(out),
+        // No mask is searched for runs.
+        Arg::I32(-1),
+        Arg::U32(0),
     ]);
     let range = if context.caps().is_cpu {
         NdRange::groups(count.min(MOST_CPU_ITEMS), 1)
@@ -391,159 +410,4 @@ fn launch(
         NdRange::groups(count.div_ceil(group), group)
     };
     submission.run(kernel, RUN_DIFFERENCES, &args, &range)
-}
-
-const MASK_RUNS: &str = "mask_runs";
-/// Runs that the device memory holds.
-const CAPACITY: usize = 4096;
-/// Work-items per work-group.
-const MASK_RUNS_GROUP: usize = 128;
-
-/// A mask on the host.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HostMask<'a> {
-    /// The packed rows, in which no other bits are set than those of marked pixels.
-    pub bytes: &'a [u8],
-    /// By row: whether it has a marked pixel.
-    pub is_set: &'a [bool],
-}
-
-/// The marked pixels of a mask, which the device collects.
-#[derive(Debug)]
-pub(super) struct MarkedRuns {
-    kernel: Kernel,
-    group: usize,
-    /// A run of two counters, then the runs; `None` if the counters are unknown.
-    runs: Option<Mem>,
-    /// The size of the masks that the runs are of: behind those of the last mask are runs of masks before.
-    size: [usize; 2],
-    slot: usize,
-    read: Vec<Run>,
-    /// The last mask, and the bytes that are not 0.
-    mask: Vec<u8>,
-    set: Vec<usize>,
-    /// By row of the mask: whether it has a marked pixel.
-    is_set: Vec<bool>,
-}
-
-impl MarkedRuns {
-    /// Prepares the kernel.
-    ///
-    /// # Errors
-    /// The failing call.
-    pub fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
-        let kernel = program.kernel(MASK_RUNS)?;
-        Ok(Self {
-            group: MASK_RUNS_GROUP.min(context.kernel_work_group(&kernel)?),
-            kernel,
-            runs: None,
-            size: [0; 2],
-            slot: 0,
-            read: Vec::new(),
-            mask: Vec::new(),
-            set: Vec::new(),
-            is_set: Vec::new(),
-        })
-    }
-
-    /// Enqueues the kernel, and makes room for `count` runs on the host. Returns the memory of the runs.
-    fn submit(
-        &mut self,
-        context: &ClContext,
-        mask: DeviceMask,
-        count: usize,
-        submission: &mut Submission,
-    ) -> Result<Mem, ClError> {
-        // After a failure the counters are unknown, and the memory is made again.
-        let runs = match self.runs.take() {
-            Some(runs) if self.size == mask.size => runs,
-            _ => {
-                (self.size, self.slot) = (mask.size, 0);
-                let runs = context.device_memory((1 + CAPACITY) * size_of::<Run>())?;
-                submission.zero(&runs, (1 + CAPACITY) * size_of::<Run>(), "runs of a mask")?;
-                runs
-            }
-        };
-        let [width, height] = mask.size;
-        let stride = packed_stride(width);
-        let row_words = stride.div_ceil(size_of::<u32>());
-        let args = [
-            Arg::Reads(Memory::Buffer(mask.buffer)),
-            Arg::U64(mask.offset as u64),
-            Arg::U32(to_u32(stride, "a mask")?),
-            Arg::U32(to_u32(height, "a mask")?),
-            Arg::U32(to_u32(row_words, "a mask")?),
-            Arg::Mem(&runs),
-            Arg::U32(to_u32(self.slot, "a counter")?),
-            Arg::U32(to_u32(CAPACITY, "runs")?),
-        ];
-        let range = NdRange::groups((row_words * height).div_ceil(self.group), self.group);
-        submission.run(&mut self.kernel, MASK_RUNS, &args, &range)?;
-        self.read.resize(1 + count, Run::default());
-        Ok(runs)
-    }
-
-    /// Takes what was read of the memory. Returns false if the mask has more runs than were read.
-    fn take(&mut self, runs: Mem) -> bool {
-        let counters = self.read.first().map_or([0; 2], |run| [run.y, run.defect]);
-        let count = counters[self.slot] as usize;
-        self.slot = 1 - self.slot;
-        self.runs = Some(runs);
-        let is_whole = count < self.read.len();
-        self.read.truncate(if is_whole { 1 + count } else { 1 });
-        is_whole
-    }
-
-    /// Collects the marked pixels and waits. Returns false if these are too many.
-    ///
-    /// # Errors
-    /// The failing call.
-    pub fn read(
-        &mut self,
-        context: &Arc<ClContext>,
-        mask: DeviceMask,
-        meter: &Arc<Meter>,
-    ) -> Result<bool, ClError> {
-        if mask.pixels > CAPACITY as u64 {
-            return Ok(false);
-        }
-        let mut submission = context.submit(meter, packed_stride(mask.size[0]) * mask.size[1]);
-        let runs = self.submit(context, mask, mask.pixels as usize, &mut submission)?;
-        let read = bytemuck::cast_slice_mut(&mut self.read);
-        submission.read(&runs, 0, read, "runs of a mask")?;
-        Ok(self.take(runs))
-    }
-
-    /// The mask of what was read.
-    fn mask(&mut self, [width, height]: [usize; 2]) -> HostMask<'_> {
-        let stride = packed_stride(width);
-        if self.mask.len() != stride * height {
-            self.set.clear();
-            self.mask = vec![0; stride * height];
-        }
-        for byte in self.set.drain(..) {
-            self.mask[byte] = 0;
-        }
-        self.is_set.clear();
-        self.is_set.resize(height, false);
-        for run in self.read.iter().skip(1) {
-            let Some(is_set) = self.is_set.get_mut(run.y as usize) else {
-                continue;
-            };
-            *is_set = true;
-            for x in run.x0..run.x1 {
-                let at = run.y as usize * stride + x as usize / 8;
-                if let Some(byte) = self.mask.get_mut(at) {
-                    if *byte == 0 {
-                        self.set.push(at);
-                    }
-                    *byte |= 0x80 >> (x % 8);
-                }
-            }
-        }
-        HostMask {
-            bytes: &self.mask,
-            is_set: &self.is_set,
-        }
-    }
 }

@@ -20,9 +20,8 @@ use crate::{
 pub struct Marker {
     pub(crate) lister: Lister,
     pub(crate) expand: Expand,
-    /// Two counters of each kind: the commands of a frame count in those at `slot`, and clear the others for the next frame.
-    pub counters: Mem,
-    /// Number of the counters.
+    /// Number of the counters: two of each kind. The commands of a frame count in those at `slot`, and clear the others for
+    /// the next frame.
     pub count: usize,
     pub slot: usize,
     /// The counters at `slot` are zero.
@@ -32,9 +31,6 @@ pub struct Marker {
     /// Memory for a packed mask that is then expanded; allocated at first use.
     pub packed: Option<Arc<ClBuffer>>,
 }
-
-/// Most counters of a [`Marker`].
-pub(crate) const MOST_COUNTERS: usize = 6;
 
 impl Marker {
     /// Prepares `count` counters, and the kernels of a program for buffers. `has_bus`: masks cross a bus to the host.
@@ -47,10 +43,10 @@ impl Marker {
         count: usize,
         has_bus: bool,
     ) -> Result<Self, ClError> {
+        let lister = Lister::new(context, program, has_bus)?;
         Ok(Self {
-            lister: Lister::new(context, program, has_bus)?,
+            lister,
             expand: Expand::new(context, program)?,
-            counters: counters(context, count)?,
             count,
             slot: 0,
             is_clean: true,
@@ -59,30 +55,20 @@ impl Marker {
         })
     }
 
+    /// The memory of the counters.
+    pub fn counters(&self) -> &Mem {
+        self.lister.results.memory()
+    }
+
     /// Clears the counters, unless the last frame left them clear.
     ///
     /// # Errors
     /// The failing call.
     pub fn clean(&mut self, submission: &mut Submission) -> Result<(), ClError> {
         if !std::mem::replace(&mut self.is_clean, true) {
-            let bytes = self.count * size_of::<u32>();
-            submission.zero(&self.counters, bytes, "the pixel counters")?;
+            self.lister.results.clear(submission)?;
         }
         Ok(())
-    }
-
-    /// Where the counters, and what is measured ahead, are read from: the memory, offset and length.
-    pub fn parts(&self) -> Vec<(&Mem, usize, usize)> {
-        let mut parts = vec![(&self.counters, 0, self.count * size_of::<u32>())];
-        parts.extend(self.lister.parts_ahead());
-        parts
-    }
-
-    /// Where they are read to.
-    pub fn outs<'a>(&'a mut self, counts: &'a mut [u32]) -> Vec<&'a mut [u8]> {
-        let mut outs = vec![bytemuck::cast_slice_mut(counts)];
-        outs.extend(self.lister.outs_ahead());
-        outs
     }
 
     /// Of the counters of a frame that were read: the one of the kind whose first counter is `first`.
@@ -96,7 +82,7 @@ impl Marker {
     /// None in practice: a slot is 0 or 1.
     pub fn counter_args(&self) -> Result<[Arg<'_>; 2], ClError> {
         Ok([
-            Arg::Mem(&self.counters),
+            Arg::Mem(self.counters()),
             Arg::U32(to_u32(self.slot, "a counter")?),
         ])
     }

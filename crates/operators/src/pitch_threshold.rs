@@ -219,7 +219,7 @@ impl Repeating for PitchThreshold {
             frame,
             rows,
             &repeats,
-            &self.marker.counters,
+            self.marker.counters(),
             meter,
         )
     }
@@ -276,7 +276,7 @@ impl Submitted for PitchThreshold {
             presence.sum(
                 frame,
                 level,
-                &self.marker.counters,
+                self.marker.counters(),
                 TILES + slot,
                 submission,
             )?;
@@ -285,10 +285,10 @@ impl Submitted for PitchThreshold {
         if let Some(scales) = &mut self.scales
             && comparison_count > 0
         {
-            scales.run(frame, &self.marker.counters, LEVELS + slot, submission)?;
+            scales.run(frame, self.marker.counters(), LEVELS + slot, submission)?;
         }
         if let Some(ignore) = &mut self.ignore {
-            ignore.clear(mask, mask_offset, &self.marker.counters, slot, submission)?;
+            ignore.clear(mask, mask_offset, self.marker.counters(), slot, submission)?;
         }
         Ok(())
     }
@@ -481,7 +481,7 @@ impl PitchThreshold {
         let (rois, counters) = if rows.is_all {
             (&self.everywhere, &self.unused_counters)
         } else {
-            (&self.rois, &self.marker.counters)
+            (&self.rois, self.marker.counters())
         };
         let plane = frame.plane(0)?;
         let image = self.images.as_ref().and_then(|images| images.get(0));
@@ -547,7 +547,7 @@ impl PitchThreshold {
                         Arg::I32x4([1; 4]),
                         Arg::U32(0),
                         Arg::I32(0),
-                        Arg::Mem(&self.marker.counters),
+                        Arg::Mem(self.marker.counters()),
                         Arg::I32(1),
                         Arg::I32(0),
                         Arg::I32(1),

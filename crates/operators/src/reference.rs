@@ -444,7 +444,7 @@ impl Reference {
     fn read_count(&mut self, submission: Submission) -> Result<u64, ClError> {
         let mut counts = [0_u32; COUNTERS];
         let bytes = bytemuck::cast_slice_mut(&mut counts);
-        submission.read(&self.marker.counters, 0, bytes, "the pixel count")?;
+        submission.read(self.marker.counters(), 0, bytes, "the pixel count")?;
         let slot = self.marker.slot;
         self.marker.slot = 1 - slot;
         Ok(counts[slot].into())

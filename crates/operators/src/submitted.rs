@@ -8,13 +8,14 @@ use clinspect_core::{
     mask::packed_stride,
     window::Window,
 };
-use clinspect_opencl::{Arg, ClBuffer, ClContext, Mem, Memory, Meter, Reading, Submission};
+use clinspect_opencl::{Arg, ClBuffer, ClContext, Mem, Memory, Meter, Submission};
 
 use crate::{
     Inspection, MaskTarget,
+    frame_results::HostMask,
     inspection::{Marked, PackedMask, Subject},
-    lister::{Ahead, DeviceMask, HostMask, Lister},
-    marker::{MOST_COUNTERS, Marker, packed_mask},
+    lister::{Ahead, DeviceMask, Lister},
+    marker::{Marker, packed_mask},
 };
 
 /// What became of marks that were submitted.
@@ -62,28 +63,17 @@ pub trait Submitted: Inspection + Send {
         submission: &mut Submission,
     ) -> Result<(), ClError>;
 
-    /// Ends a frame's commands with reads of the counters, and of what else the host needs of each frame.
-    ///
-    /// # Errors
-    /// The failing call.
-    fn begin_reads<'r>(&mut self, submission: Submission<'r>) -> Result<Reading<'r>, ClError> {
+    /// What the host reads of each frame when the commands have ended, and where to: the counters, the runs if they were
+    /// collected, and what else the operator needs.
+    fn reads(&mut self) -> Vec<(&Mem, &mut [u8])> {
         let (_, marker) = self.marker();
-        submission.begin_reads(&marker.parts(), COUNT)
-    }
-
-    /// Waits once, and takes what was read.
-    ///
-    /// # Errors
-    /// The failure of a command, or of the wait.
-    fn finish_reads(&mut self, counts: &mut [u32], reading: Reading) -> Result<(), ClError> {
-        let (_, marker) = self.marker();
-        reading.finish(&mut marker.outs(counts), COUNT)
+        vec![marker.lister.results.read()]
     }
 
     /// The memory of the counters that [`Self::finish`] needs, and their number.
     fn counters(&mut self) -> (&Mem, usize) {
         let (_, marker) = self.marker();
-        (&marker.counters, marker.count)
+        (marker.counters(), marker.count)
     }
 
     /// Takes the counters after the commands have ended. Marks late what the counters tell to mark; pixels without the
@@ -217,6 +207,7 @@ pub(crate) fn write_mask<O: Submitted>(
     let packed = marker.packed.clone();
     let mask = packed_mask(target, &packed)
         .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
+    marker.lister.results.begin();
     operator.look(subject, None)?;
     let memory = Memory::Buffer(mask.0);
     let reading = context.together(|| {
@@ -224,27 +215,29 @@ pub(crate) fn write_mask<O: Submitted>(
         operator.submit(subject, mask, &mut submission)?;
         let (_, marker) = operator.marker();
         (marker.expand).run(memory, target, size, &mut submission)?;
-        match marker.lister.ahead {
-            Ahead::Wanted(_) if O::MEASURES_AHEAD => {
+        match std::mem::take(&mut marker.lister.ahead) {
+            Ahead::Wanted(room) if O::MEASURES_AHEAD => {
                 let marks = DeviceMask::of(mask, size);
                 operator.with_difference_args(subject, mask, false, |lister, context, args| {
-                    lister.measure_ahead(context, marks, args, &mut submission)
+                    lister.collect(context, marks, args, room, &mut submission)
                 })?;
             }
-            _ => marker.lister.ahead = Ahead::Off,
+            _ => {}
         }
-        operator.begin_reads(submission)
+        let reads = operator.reads();
+        let parts = reads.iter().map(|(memory, out)| (*memory, 0, out.len()));
+        submission.begin_reads(&parts.collect::<Vec<_>>(), COUNT)
     })?;
+    let mut outs: Vec<_> = operator.reads().into_iter().map(|(_, out)| out).collect();
+    reading.finish(&mut outs, COUNT)?;
     let (_, marker) = operator.marker();
-    let mut counts = [0_u32; MOST_COUNTERS];
-    let count = marker.count;
-    operator.finish_reads(&mut counts[..count], reading)?;
+    let counts = marker.lister.results.counters();
     let finished = operator.finish(subject, mask, &counts, None)?;
     let mut marked = finished.marked;
     marked.pixels = operator.change(target, mask, marked.pixels, subject.meter)?;
     let (_, marker) = operator.marker();
     marker.marked = marked;
-    marker.lister.take_ahead(finished.late == 0);
+    marker.lister.take_collected(finished.late == 0);
     if finished.late > 0 && is_grey {
         let bytes = packed_stride(width) * size[1];
         let mut submission = context.submit(subject.meter, bytes);
@@ -306,7 +299,11 @@ fn list_marks<O: Submitted>(
     mask: DeviceMask,
     (finder, limits, ends): (&mut Finder, &Limits, bool),
 ) -> Result<Listed, ClError> {
-    let (context, Marker { lister, .. }) = operator.marker();
+    let (_, marker) = operator.marker();
+    if !matches!(marker.lister.ahead, Ahead::Measured) && marker.lister.collects(&mask) {
+        collect(operator, subject, mask)?;
+    }
+    let (_, Marker { lister, .. }) = operator.marker();
     let web = (&mut *finder, limits, ends);
     let listed = if let Some(HostMask { bytes, is_set }) = lister.measured_mask(mask.size) {
         let width = mask.size[0];
@@ -315,13 +312,44 @@ fn list_marks<O: Submitted>(
         let measured = lister.measured(runs);
         finder.list(&measured)
     } else {
-        let runs = lister.scanner.scan(context, mask, web, subject.meter)?;
+        let runs = mask.scan(web)?;
         let measured = operator.measure(subject, (mask.buffer, mask.offset), runs)?;
         finder.list(measured)
     };
     let (_, Marker { lister, .. }) = operator.marker();
-    lister.note_listed(lister.scanner.count());
+    lister.note_listed();
     Ok(listed)
+}
+
+/// Collects and measures the runs of a mask, and waits; the frame may not be compared, and then has none.
+///
+/// # Errors
+/// The failing call.
+fn collect<O: Submitted>(
+    operator: &mut O,
+    subject: Subject,
+    mask: DeviceMask,
+) -> Result<(), ClError> {
+    let (context, marker) = operator.marker();
+    let context = context.clone();
+    let is_missing = marker.marked.missing > 0;
+    let bytes = packed_stride(mask.size[0]) * mask.size[1];
+    let mut submission = context.submit(subject.meter, bytes);
+    marker.clean(&mut submission)?;
+    // After a failure the counters are unknown.
+    marker.is_clean = false;
+    let packed = (mask.buffer, mask.offset);
+    operator.with_difference_args(subject, packed, is_missing, |lister, context, args| {
+        lister.collect(context, mask, args, mask.pixels as usize, &mut submission)
+    })?;
+    let (_, marker) = operator.marker();
+    if matches!(marker.lister.ahead, Ahead::Submitted) {
+        let (memory, out) = marker.lister.results.read();
+        submission.read(memory, 0, out, "runs of a mask")?;
+        marker.lister.take_collected(true);
+    }
+    marker.is_clean = true;
+    Ok(())
 }
 
 /// Compiles the kernel that lists need, and runs it once: marks a pixel in the packed mask of a warm-up frame, which has no

@@ -24,7 +24,7 @@ use clinspect_core::{
     window::{Reach, Window},
 };
 use clinspect_opencl::{
-    Arg, ClContext, Mem, Memory, Meter, ProgramSource, Reading, Submission, frame::ClFrame,
+    Arg, ClContext, Mem, Memory, Meter, ProgramSource, Submission, frame::ClFrame,
 };
 
 use crate::{
@@ -374,23 +374,18 @@ impl Submitted for Surface {
         self.mark_pixels(Memory::Buffer(mask), mask_offset, submission)
     }
 
-    fn begin_reads<'r>(&mut self, submission: Submission<'r>) -> Result<Reading<'r>, ClError> {
-        let mut parts = self.marker.parts();
+    fn reads(&mut self) -> Vec<(&Mem, &mut [u8])> {
         let pictures = &self.pictures;
-        parts.push((&pictures.contrast, 0, size_of_val(&*self.contrasts)));
+        let contrasts = bytemuck::cast_slice_mut(&mut self.contrasts);
+        let mut reads = vec![
+            self.marker.lister.results.read(),
+            (&pictures.contrast, contrasts),
+        ];
         if let Some(of_lines) = &pictures.lines {
-            parts.push((&of_lines.units, 0, size_of_val(&*self.units)));
+            let units = bytemuck::cast_slice_mut(&mut self.units);
+            reads.push((&of_lines.units, units));
         }
-        submission.begin_reads(&parts, "the pixel count and tiles")
-    }
-
-    fn finish_reads(&mut self, counts: &mut [u32], reading: Reading) -> Result<(), ClError> {
-        let mut outs = self.marker.outs(counts);
-        outs.push(bytemuck::cast_slice_mut(&mut self.contrasts));
-        if self.pictures.lines.is_some() {
-            outs.push(bytemuck::cast_slice_mut(&mut self.units));
-        }
-        reading.finish(&mut outs, "the pixel count and tiles")
+        reads
     }
 
     fn with_difference_args(

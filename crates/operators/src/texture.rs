@@ -415,7 +415,7 @@ impl Repeating for Texture {
         self.marker.is_clean = false;
         let distances = self.nearest.iter().map(|c| c.distance);
         let repeats: Vec<(Distance, bool)> = distances.zip(estimated).collect();
-        let (context, counters) = (&self.context, &self.marker.counters);
+        let (context, counters) = (&self.context, self.marker.counters());
         presence.learn(context, frame, rows, &repeats, counters, meter)
     }
 
@@ -493,7 +493,7 @@ impl Submitted for Texture {
             presence.sum(
                 frame,
                 level,
-                &self.marker.counters,
+                self.marker.counters(),
                 TILES + slot,
                 submission,
             )?;
@@ -503,7 +503,7 @@ impl Submitted for Texture {
         }
         if let Some(ignore) = &mut self.ignore {
             let (mask, offset) = (Memory::Buffer(mask.0), mask.1);
-            ignore.clear(mask, offset, &self.marker.counters, slot, submission)?;
+            ignore.clear(mask, offset, self.marker.counters(), slot, submission)?;
         }
         Ok(())
     }

@@ -37,6 +37,26 @@ fn plain(info: &gst_video::VideoInfo) -> Result<gst_video::VideoInfo, gst::glib:
     }
 }
 
+/// The pixels as a JPEG picture of this size. `quality`: percent.
+///
+/// # Errors
+/// A sentence if GStreamer cannot convert the format, or if the picture cannot be encoded.
+pub fn jpeg(
+    buffer: &gst::BufferRef,
+    info: &gst_video::VideoInfo,
+    size: [u32; 2],
+    quality: u8,
+) -> Result<Vec<u8>, String> {
+    let (rgb, info) = converted(buffer, info, VideoFormat::Rgb, size)?;
+    let [width, height] = size;
+    let pixels = packed(&rgb, &info)?;
+    let mut jpeg = Vec::new();
+    JpegEncoder::new_with_quality(&mut jpeg, quality)
+        .encode(&pixels, width, height, image::ExtendedColorType::Rgb8)
+        .map_err(|error| error.to_string())?;
+    Ok(jpeg)
+}
+
 impl Frame {
     /// Copies the pixels; strides become those of the caps. The planes must lie in the buffer.
     ///
@@ -157,14 +177,7 @@ impl Frame {
     /// A sentence if GStreamer cannot convert the format, or if the picture cannot be encoded.
     pub fn jpeg(&self, width: u32) -> Result<Vec<u8>, String> {
         let size = square_size(&self.info, [width, MOST_ROWS]);
-        let (rgb, info) = converted(&self.buffer, &self.info, VideoFormat::Rgb, size)?;
-        let [width, height] = size;
-        let pixels = packed(&rgb, &info)?;
-        let mut jpeg = Vec::new();
-        JpegEncoder::new_with_quality(&mut jpeg, QUALITY)
-            .encode(&pixels, width, height, image::ExtendedColorType::Rgb8)
-            .map_err(|error| error.to_string())?;
-        Ok(jpeg)
+        jpeg(&self.buffer, &self.info, size, QUALITY)
     }
 
     /// The frame as a PNG file with these texts by their keys, which viewers show among the picture's properties. GRAY8, GRAY16

@@ -1,6 +1,6 @@
 //! Cameras: simulated ones with planted faults, and a GigE Vision camera that goes and comes back.
 
-use std::{fs, time::Duration};
+use std::{fs, os::unix::fs::symlink, time::Duration};
 
 use clinspect_testkit::{
     camera::Simulated,
@@ -69,6 +69,36 @@ fn planted_fault_gives_verdicts_pictures_and_numbers() {
             (&report["camera"], &report["verdict"]),
             (&"faulty".into(), &"fail".into())
         );
+    }
+}
+
+#[test]
+fn pictures_need_no_plugins_but_the_base_ones() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-base-plugins");
+    let plugins = sandbox.folder("plugins");
+    gst::init().unwrap();
+    for plugin in gst::Registry::get().plugins() {
+        let source = plugin.source();
+        if let ("gstreamer" | "gst-plugins-base", Some(file)) = (&*source, plugin.filename()) {
+            symlink(&file, plugins.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let camera = live_camera("faulty", "ball", INSPECTION);
+    let mut station = Station::start_with(&sandbox, &camera, |command| {
+        (command.env("GST_PLUGIN_SYSTEM_PATH_1_0", &plugins))
+            .env("GST_REGISTRY", sandbox.path().join("registry"))
+    });
+    station.wait_until("a failure has its picture", |station| {
+        station.camera("faulty")["newest_failure"].is_u64()
+    });
+    let id = &station.camera("faulty")["newest_failure"];
+    for (path, size) in [("failures", (160, 120)), ("thumbnails", (160, 120))] {
+        let picture = station.get_bytes(&format!("/{path}/faulty/{id}.jpg"));
+        let picture = image::load_from_memory(&picture).unwrap();
+        assert_eq!((picture.width(), picture.height()), size);
     }
 }
 

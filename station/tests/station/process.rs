@@ -172,16 +172,21 @@ impl Station {
         panic!("SIG{signal} does not end the station: {}", self.log());
     }
 
-    /// The answer to a GET request.
+    /// The answer to a GET request, as text.
     pub fn get(&self, path: &str) -> String {
+        String::from_utf8(self.get_bytes(path)).unwrap()
+    }
+
+    /// The answer to a GET request.
+    pub fn get_bytes(&self, path: &str) -> Vec<u8> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let host = format!("127.0.0.1:{}", self.port);
         write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        body.to_owned()
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let head = answer.windows(4).position(|end| end == b"\r\n\r\n");
+        answer.split_off(head.unwrap() + 4)
     }
 
     /// Gives a command to a camera.

@@ -124,15 +124,18 @@ fn damaged_kernels_of_pocl_are_removed_and_told() {
     if kernels.is_empty() {
         return skip("this machine has no device of PoCL");
     }
-    let damage = || {
-        for path in libraries(&pocl) {
+    let damage = |of: &str| {
+        let name = |path: &PathBuf| path.file_name().unwrap().display().to_string();
+        let kernels = libraries(&pocl).into_iter();
+        for path in kernels.filter(|path| name(path).starts_with(of)) {
             let mut bytes = fs::read(&path).unwrap();
             let half = bytes.len() / 2;
             bytes[half..].fill(0);
             fs::write(path, bytes).unwrap();
         }
     };
-    damage();
+    // Those of one element: PoCL compiles what is removed again.
+    damage("histogram");
     let known = told();
     known.has_no("self-test", "fault");
     known.says(
@@ -144,7 +147,7 @@ fn damaged_kernels_of_pocl_are_removed_and_told() {
     for entry in fs::read_dir(&own).unwrap() {
         fs::remove_file(entry.unwrap().path()).unwrap();
     }
-    damage();
+    damage("");
     let unknown = told();
     unknown.has_no("self-test", "fault");
     unknown.says(

@@ -32,7 +32,7 @@ impl Texture {
         };
         self.marker.is_clean = false;
         let mut submission = self.context.submit(meter, self.width * self.window.height);
-        presence.sum(frame, 0.0, &self.marker.counters, TILES, &mut submission)?;
+        presence.sum(frame, 0.0, self.marker.counters(), TILES, &mut submission)?;
         self.is_summed = true;
         submission.send()?.wait("sums of tiles")?;
         let ignored = self.ignore.as_ref().map(|ignore| ignore.bitmap().clone());

@@ -6,12 +6,16 @@ use plan::Properties;
 
 use crate::{
     convert::{converted, square_size},
+    frame::jpeg,
     properties,
     state::Picture,
 };
 
 /// Quality of the pictures, percent.
-const QUALITY: i32 = 80;
+const QUALITY: u8 = 80;
+/// The element that encodes pictures, of GStreamer's plugins-good. Where it is not installed the crate image does, which takes
+/// some ten times as long.
+const JPEG_ELEMENT: &str = "jpegenc";
 /// Longest time for one picture.
 const LIMIT: gst::ClockTime = gst::ClockTime::from_seconds(5);
 /// Most rows of a picture: the limit of Firefox. libjpeg takes 65 500.
@@ -76,6 +80,9 @@ impl Encoder {
     pub fn encode(&mut self, drawn: &DrawnFrame, width: u32) -> Result<Picture, String> {
         let DrawnFrame { buffer, info } = drawn;
         let size = square_size(info, [width, MOST_ROWS]);
+        if gst::ElementFactory::find(JPEG_ELEMENT).is_none() {
+            return jpeg(buffer, info, size, QUALITY).map(Picture::from);
+        }
         let (reduced, info) = if size == [info.width(), info.height()] {
             (buffer.clone(), info.clone())
         } else {
@@ -83,8 +90,8 @@ impl Encoder {
         };
         let mut step = match self.jpeg.take() {
             Some(step) => step,
-            None => Step::start("jpegenc", |element| {
-                element.set_property("quality", QUALITY)
+            None => Step::start(JPEG_ELEMENT, |element| {
+                element.set_property("quality", i32::from(QUALITY))
             })?,
         };
         let buffer = step.pass(reduced, &info)?;
