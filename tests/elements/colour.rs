@@ -254,6 +254,21 @@ fn unusable_components_are_refused() {
             "component-limits: 2 numbers are not",
         ),
         (
+            "clpitchthreshold pitch-x=8 contrasts=<1.0,2.0>",
+            Format::Rgb,
+            "contrasts: 2 numbers are no",
+        ),
+        (
+            "clpitchthreshold pitch-x=8 contrasts=<1.0,256.0,0.0>",
+            Format::Rgb,
+            "contrasts: 256 is no contrast",
+        ),
+        (
+            "clpitchthreshold pitch-x=8 contrasts=<0.0>",
+            Format::Gray8,
+            "contrasts: a pattern is seen",
+        ),
+        (
             "clreference component-limits=<1.0,-2.0,3.0,1.0,1.0,1.0>",
             Format::Rgb,
             "component-limits: -2 is no limit",

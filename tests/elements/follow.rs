@@ -33,6 +33,16 @@ fn material(seed: u64) -> Frame {
     frame
 }
 
+/// The same with a spot of 12 pixels a side.
+fn spotted(seed: u64, [left, top]: [usize; 2]) -> Frame {
+    let mut frame = material(seed);
+    let geometry = frame.geometry(0);
+    for (x, y) in (0..12 * 12).map(|n| (n % 12, n / 12)) {
+        put(&mut frame.bytes, &geometry, left + x, top + y, 250);
+    }
+    frame
+}
+
 /// A result of an element that has compared the frame with a model.
 fn found_at(transform: [f64; 6]) -> DefectResult {
     DefectResult {
@@ -272,12 +282,11 @@ fn frames_without_the_part_teach_nothing() {
         for seed in 0..4 {
             let lost = judge(&mut rig, buffer_of(&material(70 + seed), &device), &[]);
             assert_eq!(lost.learning, Some([seed as u32, 4]), "{element}");
-            let place = Alignment::translation([4.0 * seed as f64, 0.5 * seed as f64]);
-            judge(
-                &mut rig,
-                buffer_of(&material(seed), &device),
-                &[found_at(place)],
-            );
+            // Where the regions of the model lie, outside of those of the frame, there is a spot.
+            let place =
+                Alignment::translation([40.0 + 4.0 * seed as f64, 30.0 + 0.5 * seed as f64]);
+            let good = spotted(seed, [66, 46]);
+            judge(&mut rig, buffer_of(&good, &device), &[found_at(place)]);
         }
         let factory = element.split(' ').next().expect("a name");
         let told = rig.told_while(&format!("{factory}-learned"), || {
@@ -285,13 +294,9 @@ fn frames_without_the_part_teach_nothing() {
         });
         assert_eq!(told.get::<u32>("frames"), Ok(4));
         // Outside of the region anything may be.
-        let mut spotted = material(5);
-        let geometry = spotted.geometry(0);
-        for (x, y) in (0..12 * 12).map(|n| (n % 12, n / 12)) {
-            put(&mut spotted.bytes, &geometry, 10 + x, 136 + y, 250);
-        }
+        let bad = spotted(5, [10, 136]);
         let found = |rig: &mut Rig, place| {
-            let of = judge(rig, buffer_of(&spotted, &device), &[found_at(place)]);
+            let of = judge(rig, buffer_of(&bad, &device), &[found_at(place)]);
             of.defect_pixels
         };
         assert_eq!(found(&mut rig, still), 0, "{element}");
@@ -323,6 +328,7 @@ fn a_reference_ahead_finds_the_part_across_queues_and_a_tee() {
             (Verdict::None, Some(Unplaced::NoPlace))
         );
     }
+    assert!(rig.warnings().is_empty(), "a training is no mistake");
     for shift in [[0, 0], [5, -4], [-7, 3]] {
         // A line across the part: it is marked where the region lies, and nowhere else.
         let frame = frame_of(Format::Gray8, shift, |x, y, s| {

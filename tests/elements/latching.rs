@@ -76,7 +76,7 @@ const OF_EVERY_INSPECTOR: [(&str, &str); 21] = [
     ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
 ];
 
-const PITCH_THRESHOLD: [(&str, &str); 19] = [
+const PITCH_THRESHOLD: [(&str, &str); 20] = [
     ("components", "luma"),
     ("component-limits", "<5.0,6.0,7.0>"),
     ("pitch-x", "9.5"),
@@ -92,6 +92,7 @@ const PITCH_THRESHOLD: [(&str, &str); 19] = [
     ("scales", "2"),
     ("scale-factors", "<0.5,0.25>"),
     ("min-contrast", "30"),
+    ("contrasts", "<16.5>"),
     ("rois", "<<9,1,60,50>>"),
     ("bit-depth", "8"),
     ("difference-gain", "3"),

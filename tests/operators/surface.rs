@@ -3,7 +3,7 @@
 use clinspect_core::{
     ClError,
     learning::{Contrasts, Learner},
-    surface::{CHANNELS, ChannelsInUse, Features},
+    surface::{CHANNEL_NAMES, CHANNELS, ChannelsInUse, Features},
     window::Window,
 };
 use clinspect_opencl::{Meter, frame::layout_of};
@@ -124,6 +124,85 @@ fn surface_channels_alone_equal_reference() {
         ..JOB
     };
     check(&device, &input, &lines);
+}
+
+#[test]
+fn surface_of_channels_that_mark_a_pixel_alike_names_the_first() {
+    let Some(device) = device::open() else { return };
+    let centre = 40;
+    let showing = |level: &dyn Fn(bool, bool) -> u32| {
+        let content = Content::Constant(128);
+        let mut frame = Frame::showing(Format::Gray8, [81, 81], PLAIN, content, 0);
+        let geometry = frame.geometry(0);
+        for at in 0..81 {
+            let level_at = |x, y| level(x == centre, y == centre);
+            put(
+                &mut frame.bytes,
+                &geometry,
+                at,
+                centre,
+                level_at(at, centre),
+            );
+            put(
+                &mut frame.bytes,
+                &geometry,
+                centre,
+                at,
+                level_at(centre, at),
+            );
+        }
+        frame
+    };
+    // Mirrored at a diagonal, a dot is the same, and a bright line across a dark one is a dark one across a bright one.
+    let dot = |level: u32| move |x: bool, y: bool| if x && y { level } else { 128 };
+    let cross = |along_x: u32| {
+        move |x: bool, y: bool| match (x, y) {
+            (false, true) => along_x,
+            (true, false) => 256 - along_x,
+            _ => 128,
+        }
+    };
+    let lines = ChannelsInUse {
+        novelty: false,
+        ..EVERY_CHANNEL
+    };
+    let at_centre = |channels| Job {
+        channels,
+        rois: vec![[centre as u32, centre as u32, 1, 1]],
+        ..JOB
+    };
+    for (input, first, other) in [
+        (showing(&dot(20)), "dark-2", "dark-6"),
+        (showing(&dot(230)), "bright-2", "bright-6"),
+        (showing(&cross(60)), "dark-0", "bright-4"),
+        (showing(&cross(196)), "dark-4", "bright-0"),
+    ] {
+        let job = at_centre(lines);
+        let wanted = outcome(&input, &job);
+        let number = |name| CHANNEL_NAMES.iter().position(|&n| n == name).expect("one");
+        let peak = wanted.peaks[number(first)];
+        assert_eq!(peak, wanted.peaks[number(other)], "{first} {other}");
+        let strongest = wanted.strongest[centre * 81 + centre];
+        assert_eq!(
+            strongest.abs() & 31,
+            number(first) as i64,
+            "{first} {other}"
+        );
+        check(&device, &input, &job);
+    }
+    // Over limits of 0 the excess of novelty and that of a line are cut off.
+    let input = leather(Format::Gray8, [150, 141], PADDED, 0, 3);
+    let [x, y] = [110, 22];
+    for (channels, strongest) in [(lines, -(32 << 20) - 3), (EVERY_CHANNEL, 32 << 20)] {
+        let job = Job {
+            channels,
+            limits: [0.0; 2],
+            rois: vec![[x as u32, y as u32, 1, 1]],
+            ..JOB
+        };
+        assert_eq!(outcome(&input, &job).strongest[y * 150 + x], strongest);
+        check(&device, &input, &job);
+    }
 }
 
 #[test]

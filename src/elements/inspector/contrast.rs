@@ -27,7 +27,7 @@ pub struct Presence {
 #[derive(Default)]
 pub struct Learned {
     /// By component, the number of operators with which it was learned, and the pitches of one frame; like the limits, those
-    /// of good frames count at any pitches.
+    /// of good frames, which are set, count at any pitches.
     contrast: Option<(Contrasts, usize, Option<[f64; 2]>)>,
     /// Frames in which the pattern was not seen.
     unseen: u64,
@@ -92,17 +92,13 @@ impl Learned {
 }
 
 impl Presence {
-    /// Takes the least contrasts of the frames from which limits were learned; `wanted` is the contrast that is set.
-    pub fn take_learned<S, O: Submitted + Repeating>(
+    /// Takes the contrasts of good frames.
+    pub fn take<S, O: Submitted + Repeating>(
         (element, estimated): (&ClBaseFilter, &Estimated),
-        wanted: Contrast,
         in_force: &mut InForce<S, Components<O>>,
         learned: &mut Learned,
         contrasts: Contrasts,
     ) {
-        if wanted != Contrast::Unknown || contrasts.largest() <= 0.0 {
-            return;
-        }
         let operators = in_force.operator.all().len();
         learned.contrast = Some((contrasts, operators, None));
         estimated.set_contrast(element, contrasts.largest());
@@ -115,15 +111,15 @@ impl Presence {
         estimated.set_contrast(element, 0.0);
     }
 
-    /// Sets the minimum contrast of the comparison before a frame. If it is `wanted` to be learned and is not known, looks
-    /// for the pattern in the frame.
+    /// Sets the minimum contrast of the comparison before a frame. If it is `wanted` to be learned, and neither the contrasts of
+    /// good frames are `set` nor others are known, looks for the pattern in the frame.
     ///
     /// # Errors
     /// A failing OpenCL call.
     pub fn update<S, O: Submitted + Repeating>(
         &self,
         (element, estimated): (&ClBaseFilter, &Estimated),
-        (wanted, estimated_axes): (Contrast, [bool; 2]),
+        (wanted, set, estimated_axes): (Contrast, Option<Contrasts>, [bool; 2]),
         in_force: &mut InForce<S, Components<O>>,
         learned: &mut Learned,
         view: &View,
@@ -132,11 +128,16 @@ impl Presence {
             self.forget(element, estimated, learned);
             return Ok(());
         }
+        let is_wanted = self.is_wanted.swap(false, Ordering::Relaxed);
+        if let Some(set) = set {
+            Self::take((element, estimated), in_force, learned, set);
+            return Ok(());
+        }
         let comparison = &mut in_force.operator;
         let pitches = comparison.pitches();
         let operators = comparison.all().len();
-        let wanted = self.is_wanted.swap(false, Ordering::Relaxed);
-        if wanted || learned.minimum(pitches, operators).is_none() {
+        let was_set = learned.contrast.is_some_and(|(_, _, of)| of.is_none());
+        if is_wanted || was_set || learned.minimum(pitches, operators).is_none() {
             learned.contrast = None;
         }
         if learned.contrast.is_none() {

@@ -672,6 +672,9 @@ impl NewLimits {
                 fields.set(name, element.property::<gst::Array>(name));
             }
         }
+        if self.contrasts.largest() > 0.0 {
+            fields.set("contrasts", element.property::<gst::Array>("contrasts"));
+        }
         let message = gst::message::Element::builder(fields).src(element);
         element.post(message.build());
         for (of, Learned { limit, frame }) in &self.limits {

@@ -96,12 +96,12 @@ impl<C: Comparing> InspectorStream<C> {
                 }
                 let values = limits.iter().copied().zip(values);
                 self.set_limits(&values.collect::<Vec<_>>());
+                let in_force = self.live.in_force()?;
+                self.own.set_contrasts(&self.element, in_force, contrasts);
                 let wanted = self.own.settings(&self.element);
                 self.live.switch(wanted, |refused, in_force| {
                     C::restore(&self.element, refused, in_force);
                 })?;
-                let in_force = self.live.in_force()?;
-                self.own.set_contrasts(&self.element, in_force, contrasts);
                 Ok(true)
             }
             Err(why) => {

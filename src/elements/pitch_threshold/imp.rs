@@ -87,6 +87,11 @@ static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clpitchthreshold", "OpenCL pitch comparison"));
 
 impl ClPitchThreshold {
+    fn set_contrasts(&self, contrasts: Vec<f64>) {
+        lock(&self.settings).contrasts = contrasts.into();
+        self.obj().notify("contrasts");
+    }
+
     /// Warns once of comparisons that can judge less than half of the regions' pixels.
     fn warn_weak(
         &self,
@@ -165,7 +170,10 @@ impl ObjectImpl for ClPitchThreshold {
     fn signals() -> &'static [glib::subclass::Signal] {
         static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
             let [learn, forget] = inspector::learn_signals::<ClPitchThreshold>();
-            let take_contrast = contrast::contrast_signal(|this: &ClPitchThreshold| &this.presence);
+            let take_contrast = contrast::contrast_signal(|this: &ClPitchThreshold| {
+                this.set_contrasts(Vec::new());
+                &this.presence
+            });
             vec![take_contrast, learn, forget]
         });
         SIGNALS.as_ref()
@@ -229,6 +237,18 @@ impl InspectorImpl for ClPitchThreshold {
 }
 
 impl State {
+    /// Takes the contrasts of good frames.
+    fn take_contrasts(
+        &mut self,
+        element: &ClPitchThreshold,
+        in_force: &mut InForce<Plan, Operator>,
+        contrasts: Contrasts,
+    ) {
+        let object = element.obj();
+        let of = (object.upcast_ref(), &element.estimated);
+        Presence::take(of, in_force, &mut self.learned, contrasts);
+    }
+
     /// Looks for the pitches and the lattice in a frame, and applies those that are new.
     fn estimate(
         &mut self,
@@ -309,6 +329,12 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// The contrasts that are set for the components in use.
+fn set_of(in_force: &InForce<Plan, Operator>) -> Option<Contrasts> {
+    let properties = &in_force.settings.properties;
+    properties.contrasts_of(in_force.operator.all().len())
 }
 
 impl Comparing for State {
@@ -406,7 +432,11 @@ impl Comparing for State {
         }
         if self.looks_for.contrast || self.followed != [in_force.number, revision] {
             let properties = &in_force.settings.properties;
-            let wanted = (properties.contrast(), properties.estimates());
+            let wanted = (
+                properties.contrast(),
+                set_of(in_force),
+                properties.estimates(),
+            );
             let of = (object, &element.estimated);
             let learned = &mut self.learned;
             (element.presence).update(of, wanted, in_force, learned, view)?;
@@ -423,7 +453,7 @@ impl Comparing for State {
         if estimates == [false; 2] && !learns_contrast {
             Learning::Off
         } else if in_force.operator.pitches() == [0.0; 2]
-            || (learns_contrast && !self.learned.is_known())
+            || (learns_contrast && !self.learned.is_known() && set_of(in_force).is_none())
         {
             Learning::Needed
         } else {
@@ -440,7 +470,10 @@ impl Comparing for State {
         if self.followed[0] != in_force.number
             && in_force.settings.properties.contrast() == Contrast::Unknown
         {
-            self.learned.give(in_force);
+            match set_of(in_force) {
+                Some(set) => self.take_contrasts(element, in_force, set),
+                None => self.learned.give(in_force),
+            }
         }
     }
 
@@ -480,10 +513,12 @@ impl Comparing for State {
         in_force: &mut InForce<Plan, Operator>,
         contrasts: Contrasts,
     ) {
-        let object = element.obj();
-        let of = (object.upcast_ref(), &element.estimated);
-        let wanted = in_force.settings.properties.contrast();
-        Presence::take_learned(of, wanted, in_force, &mut self.learned, contrasts);
+        let is_wanted = in_force.settings.properties.contrast() == Contrast::Unknown;
+        if is_wanted && contrasts.largest() > 0.0 {
+            self.take_contrasts(element, in_force, contrasts);
+            let components = in_force.operator.all().len().min(contrasts.0.len());
+            element.set_contrasts(contrasts.0[..components].to_vec());
+        }
     }
 
     fn channels(in_force: &InForce<Plan, Operator>) -> Vec<String> {

@@ -14,7 +14,9 @@ use crate::elements::{
 };
 use clinspect_core::{
     ClError,
+    components::COMPONENTS,
     lattice::Lattice,
+    learning::Contrasts,
     scales::{MAX_SCALES, SCALE_FACTORS},
 };
 use clinspect_operators::{
@@ -53,6 +55,9 @@ pub struct Settings {
     /// Minimum contrast, grey levels of 8 bits; 0 for no search for the pattern, negative for half of
     /// the pattern's own contrast.
     pub min_contrast: f64,
+    /// By component the contrast of the pattern in good frames, grey levels of 8 bits; empty for that of the first frame that
+    /// shows the pattern.
+    pub contrasts: CheckedValue<Vec<f64>>,
     pub rois: CheckedValue<Vec<[u32; 4]>>,
     pub bit_depth: u32,
     pub difference_gain: f64,
@@ -89,6 +94,7 @@ impl Default for Settings {
             scales: 0,
             scale_factors: SCALE_FACTORS.to_vec().into(),
             min_contrast: AUTOMATIC,
+            contrasts: CheckedValue::default(),
             rois: CheckedValue::default(),
             bit_depth: 0,
             difference_gain: 1.0,
@@ -147,6 +153,7 @@ impl Settings {
     pub fn forget_limits(&mut self) {
         self.threshold = 0.0;
         self.scale_factors = CheckedValue::default();
+        self.contrasts = CheckedValue::default();
         self.colour.forget_limits();
     }
 
@@ -181,6 +188,8 @@ impl Settings {
         vectors: Option<Lattice>,
     ) -> Result<PitchThresholdSettings, ClError> {
         let [along_x, along_y] = self.estimates();
+        self.contrasts
+            .check("contrasts", |contrasts| check_contrasts(contrasts))?;
         Ok(PitchThresholdSettings {
             may_be_blind: along_x || along_y,
             is_steady: false,
@@ -217,10 +226,38 @@ impl Settings {
         }
     }
 
+    /// The contrasts that are set, if they are those of so many components.
+    pub fn contrasts_of(&self, components: usize) -> Option<Contrasts> {
+        let set = self.contrasts.usable();
+        let of = |component| set.get(component).copied().unwrap_or(0.0);
+        (set.len() == components).then(|| Contrasts(std::array::from_fn(of)))
+    }
+
     /// The pitches in use along x and y, px: those set, and the estimated ones where estimates are wanted; none with a
     /// lattice.
     pub fn pitches(&self, known: [Option<f64>; 2]) -> [f64; 2] {
         in_use([self.pitch_x, self.pitch_y], &self.lattice, known)
+    }
+}
+
+/// Refuses contrasts that are those of no frame.
+fn check_contrasts(contrasts: &[f64]) -> Result<(), String> {
+    let count = contrasts.len();
+    if ![0, 1, COMPONENTS].contains(&count) {
+        return Err(format!(
+            "{count} numbers are no contrasts of components; set 1 or {COMPONENTS}, or none"
+        ));
+    }
+    let is_one = |contrast: &&f64| (0.0..=MAX_CONTRAST).contains(*contrast);
+    match contrasts.iter().find(|contrast| !is_one(contrast)) {
+        Some(contrast) => Err(format!(
+            "{contrast} is no contrast; set 0 to {MAX_CONTRAST}"
+        )),
+        None if count > 0 && contrasts.iter().all(|&contrast| contrast == 0.0) => Err(
+            "a pattern is seen in one component at least; set none for that of the first frame"
+                .into(),
+        ),
+        None => Ok(()),
     }
 }
 
@@ -281,6 +318,12 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
              the contrast in estimates",
             AUTOMATIC..=MAX_CONTRAST
         ) = min_contrast;
+        reals(
+            "contrasts", "Contrasts",
+            "With min-contrast=-1: contrast of the pattern in good frames, in grey levels of 8 bits; of components that are \
+             judged apart those of red, green and blue; empty, or of other components = that of the first frame \
+             that shows the pattern. The signal learn sets them, take-contrast empties them"
+        ) = contrasts;
         numbers(
             "multiples", "Multiples",
             "Multiples of the pitches at which a pixel is compared, such as <1> or <1, 4>; a pixel \

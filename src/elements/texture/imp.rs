@@ -275,7 +275,7 @@ impl Comparing for State {
         self.apply_repeats(in_force);
         let contrast = wanted_contrast(in_force);
         let object = element.obj();
-        let wanted = (contrast, in_force.settings.properties.estimates());
+        let wanted = (contrast, None, in_force.settings.properties.estimates());
         let of = (object.upcast_ref(), &element.estimated);
         let learned = &mut self.learned;
         (element.presence).update(of, wanted, in_force, learned, view)

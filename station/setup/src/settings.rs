@@ -7,12 +7,13 @@ use serde_json::{Map, Value};
 use toml_edit::{InlineTable, Item, Table};
 
 /// Properties of an analyzer that a file of learned limits replaces.
-pub const LIMITS: [&str; 5] = [
+pub const LIMITS: [&str; 6] = [
     "threshold",
     "thresholds",
     "scale-factors",
     "deviation-factor",
     "component-limits",
+    "contrasts",
 ];
 /// Keys with one value.
 const VALUES: [&str; 4] = ["pixel-format", "exposure", "gain", "black-level"];

@@ -474,6 +474,55 @@ def parts_anywhere_are_taught():
     picture("set-up-parts")
 
 
+def surface_is_taught_with_the_channels_that_are_chosen():
+    driver.get(URL.rstrip("/") + "/setup.html")
+    begin = "[...document.querySelectorAll('main button')].find((of) => of.textContent === 'Begin a new one')"
+    wait("the draft before", lambda: js(f"!!{begin}"))
+    js(f"{begin}.click()")
+    wait("the cameras", lambda: js("document.querySelector(\"#panel [value='folder:leather']\")"), 30)
+    js("document.querySelector(\"#panel [value='folder:leather']\").click()")
+    wait("it is chosen", lambda: state()["source"] == "folder:leather", 30)
+    wait("its picture", lambda: js("document.querySelector('#stage .pictures img')?.naturalWidth") == 640, 40)
+    step("object")
+    wait("the advice", lambda: "This looks like a surface" in text("#panel .advice"), 40)
+    assert js("document.querySelector('#panel .choices :checked').value") == "surface"
+    field = "[...document.querySelectorAll('#panel .field')].find((of) => of.textContent.startsWith('What is searched for'))"
+    assert js(f"{field}.checkVisibility()") and not js("document.querySelector('.lattice')?.getAttribute('d')"), "nothing repeats"
+    assert "channels" not in analysis(), analysis()
+    js(f"void ((of) => {{ of.value = 'novelty+dark-lines'; of.dispatchEvent(new Event('change')); }})({field}.querySelector('select'))")
+    wait("the channels", lambda: analysis().get("channels") == "novelty+dark-lines")
+    js(f"{field}.scrollIntoView({{ block: 'center' }})")
+    looks_right("object")
+    picture("set-up-surface")
+    step("teach")
+    press("Start")
+    wait("what was learned", lambda: "Learned from 24 good pieces" in text("#panel .answer"), 90)
+    assert len(analysis()["thresholds"]) == 9, analysis()
+    picture("set-up-surface-taught")
+    step("try")
+    js("void ([...document.querySelectorAll('#panel details')].find((of) => of.textContent.startsWith('Each limit')).open = true)")
+    limits = js("[...document.querySelectorAll('#panel details[open] .field')].filter((of) => of.checkVisibility()).map((of) => of.querySelector('label').textContent)")
+    assert len(limits) == 9 and "Novelty" in limits[0] and "Dark lines at 162°" in limits[8], limits
+    js("void (document.getElementById('collect-from').value = 'folder:cracked')")
+    js("void (document.querySelector('#panel .collect [aria-label]').value = 'failed')")
+    press("Add")
+    tallies = lambda: js("[...document.querySelectorAll('.tally')].map((of) => of.textContent)")
+    wait("both numbers", lambda: tallies() == ["Good pieces pass: 24 of 24", "Faulty pieces found: 4 of 4"], 60)
+    contrasts()
+    picture("set-up-surface-tried")
+    step("save")
+    name = find("#panel input[type=text]")
+    name.clear()
+    name.send_keys("leather")
+    wait("the recipe's text", lambda: "surface" in text("#panel details .text"))
+    camera = state()["name"]
+    press("Save and use it")
+    wait("the answer", lambda: "Saved as leather" in text("#panel .answer"), 60)
+    picture("set-up-surface-saved")
+    click("#done")
+    wait("the inspection", lambda: verdict(camera) == "pass", 60)
+
+
 def lost_connection_is_told():
     js("void (window.hanging = 'api/setup')")
     wait("the banner", lambda: not js("document.getElementById('lost').hidden"), 30)
@@ -569,6 +618,7 @@ try:
     lost_connection_is_told()
     discarded_draft_is_gone()
     another_camera_is_measured_anew_and_faulty_pieces_are_named()
+    surface_is_taught_with_the_channels_that_are_chosen()
     ask("done")
 except BaseException:
     picture("wrong")

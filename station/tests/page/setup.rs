@@ -88,6 +88,35 @@ fn draw_boards(folder: &Path, count: u32) {
     }
 }
 
+/// Writes pictures of leather, on which nothing repeats; with a dark line each that no other picture has.
+fn draw_leather(folder: &Path, seed: u32, count: u32, has_crack: bool) {
+    fs::create_dir_all(folder).unwrap();
+    let [width, height] = SIZE.map(|side| side as usize);
+    let mut state = seed;
+    for number in 0..count {
+        let mut grain = vec![0_u32; width * height];
+        for value in &mut grain {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            *value = state >> 24;
+        }
+        let picture = image::GrayImage::from_fn(SIZE[0], SIZE[1], |x, y| {
+            let row = |y: u32| {
+                let start = y as usize % height * width;
+                (0..3)
+                    .map(|n| grain[start + (x as usize + n) % width])
+                    .sum::<u32>()
+            };
+            let sum = row(y) + row(y + 1) + row(y + 2);
+            let is_crack =
+                has_crack && (200..420).contains(&x) && y.abs_diff(120 + 60 * number) < 3;
+            image::Luma([(sum / 9) as u8 / if is_crack { 2 } else { 1 }])
+        });
+        picture
+            .save(folder.join(format!("{number:04}.png")))
+            .unwrap();
+    }
+}
+
 #[test]
 fn set_up_leads_from_an_empty_page_to_an_inspection() {
     let sandbox = Sandbox::new("page-setup");
@@ -97,6 +126,8 @@ fn set_up_leads_from_an_empty_page_to_an_inspection() {
     draw(&folder.join("frames/coarse"), 8, false, 1.5);
     draw_turned(&folder.join("frames/turned"), 8);
     draw_boards(&folder.join("frames/boards"), 12);
+    draw_leather(&folder.join("frames/leather"), 1, 24, false);
+    draw_leather(&folder.join("frames/cracked"), 2, 4, true);
     let mixed = folder.join("frames/mixed");
     draw(&mixed, 12, false, 1.0);
     for number in 0..4 {
@@ -117,7 +148,7 @@ fn set_up_leads_from_an_empty_page_to_an_inspection() {
     browser::drive(
         "setup.py",
         &station.url(),
-        Duration::from_secs(420),
+        Duration::from_secs(480),
         |line| eprintln!("{line}"),
     );
     // What was saved is a recipe that people read, and that the station checks.
@@ -125,6 +156,11 @@ fn set_up_leads_from_an_empty_page_to_an_inspection() {
     // It was saved last by a browser that had moved no limit, so the remark is true.
     assert!(
         recipe.contains("min-area = 7") && recipe.contains("# Learned from 24 good pieces"),
+        "{recipe}"
+    );
+    let recipe = fs::read_to_string(folder.join("recipes/leather.toml")).unwrap();
+    assert!(
+        recipe.contains("channels = \"novelty+dark-lines\"") && recipe.contains("[camera.surface]"),
         "{recipe}"
     );
     let check = Command::new(browser::PROGRAM)

@@ -292,6 +292,48 @@ fn camera_is_chosen_taught_tried_and_saved_and_the_station_inspects_with_the_rec
     assert_eq!(status.code(), Some(0), "{log}");
 }
 
+/// The first frame that the camera sees shows much more contrast than the others.
+#[test]
+fn least_contrast_of_the_good_pieces_is_saved_and_the_camera_starts_with_it() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("set-up-contrast");
+    let mut station = station(&sandbox, "");
+    let mut files: Vec<_> = fs::read_dir(sandbox.path().join("frames/good"))
+        .unwrap()
+        .map(|of| of.unwrap().path())
+        .filter(|of| of.extension().is_some_and(|end| end == "png"))
+        .collect();
+    files.sort();
+    for file in &files[1..] {
+        let mut picture = image::open(file).unwrap().into_luma8();
+        picture
+            .iter_mut()
+            .for_each(|level| *level = 60 + *level / 5 * 2);
+        picture.save(file).unwrap();
+    }
+    {
+        let draft = Draft::begin(&station, None);
+        draft.settings(&panel_settings("folder:good", 3.0));
+        draft.ask("POST", "/teach", &json!({ "what": "limits", "frames": 8 }));
+        let state = draft.until("limits are learned", |state| {
+            !state["teach"]["limits"].as_array().unwrap().is_empty()
+        });
+        let contrasts = state["settings"]["analysis"]["contrasts"].as_array();
+        assert_eq!(contrasts.map(Vec::len), Some(1), "{state}");
+        draft.ask(
+            "POST",
+            "/save",
+            &json!({ "name": "panel", "activate": true }),
+        );
+    }
+    let text = fs::read_to_string(sandbox.path().join("recipes/panel.toml")).unwrap();
+    assert!(text.contains("good pieces. Set: threshold by"), "{text}");
+    station.wait_for_frames("line", 12);
+    assert_eq!(station.camera("line")["fail"], 0, "{text}");
+}
+
 #[test]
 fn each_picture_of_a_folder_teaches_once_and_odd_ones_are_named() {
     if !has_device() {

@@ -62,7 +62,10 @@ fn limits_of_a_pattern_and_the_frames_that_set_them_are_those_of_the_element() {
     let threshold = expected.get::<f64>("threshold").unwrap();
     let factors = expected.get::<gst::Array>("scale-factors").unwrap();
     let factors: Vec<f64> = factors.iter().map(|of| of.get().unwrap()).collect();
-    let properties = json!({ "threshold": threshold, "scale-factors": factors });
+    let contrasts = expected.get::<gst::Array>("contrasts").unwrap();
+    let contrasts: Vec<f64> = contrasts.iter().map(|of| of.get().unwrap()).collect();
+    let properties =
+        json!({ "threshold": threshold, "scale-factors": factors, "contrasts": contrasts });
     assert_eq!(json!(taught.properties), properties);
     // The frame that set a limit demands the most of all, and the limit is above by the margin.
     assert_eq!(taught.demands.len(), 10);

@@ -17,9 +17,14 @@ const NEAR_PX: f64 = 1.0;
 
 /// The vectors, refined; `None` if one is lost.
 pub fn follow(picture: &Picture, vectors: [Vector; 2]) -> Option<[Vector; 2]> {
-    let energy = correlations(picture, 0, 0, ROWS)[1].max(1e-9);
+    let energy = energy(picture);
     let [a, b] = vectors;
     Some([vector(picture, a, energy)?, vector(picture, b, energy)?])
+}
+
+/// The correlation at lag 0, not divided by itself.
+fn energy(picture: &Picture) -> f64 {
+    Lags::new(picture, [0; 2], ROWS, &[]).means[1].max(1e-9)
 }
 
 fn vector(picture: &Picture, start: Vector, energy: f64) -> Option<Vector> {
@@ -28,9 +33,10 @@ fn vector(picture: &Picture, start: Vector, energy: f64) -> Option<Vector> {
     let mut farthest = None;
     for multiple in MULTIPLES {
         let expected = vector.map(|c| multiple * c);
-        let Some((near, [x, y])) = climb(picture, expected.map(f64::round), ROWS) else {
+        let Some((lags, [x, y])) = climb(picture, expected.map(f64::round), ROWS, &[]) else {
             break;
         };
+        let near = neighbourhood(&lags);
         let r = near.middle() / energy;
         let away = [x - expected[0], y - expected[1]];
         let least = first.map_or(FLOOR, |first| LEAST * first);
@@ -40,11 +46,11 @@ fn vector(picture: &Picture, start: Vector, energy: f64) -> Option<Vector> {
         first.get_or_insert(r);
         let (step, _) = near.vertex();
         vector = [(x + step[0]) / multiple, (y + step[1]) / multiple];
-        farthest = Some((multiple, [x, y]));
+        farthest = Some((multiple, [x, y], lags));
     }
-    let (multiple, place) = farthest?;
-    let (near, [x, y]) = climb(picture, place, 1)?;
-    let (step, _) = near.vertex();
+    let (multiple, place, known) = farthest?;
+    let (lags, [x, y]) = climb(picture, place, 1, &known)?;
+    let (step, _) = neighbourhood(&lags).vertex();
     Some([(x + step[0]) / multiple, (y + step[1]) / multiple])
 }
 
@@ -53,10 +59,11 @@ pub fn correlation(picture: &Picture, [x, y]: Vector) -> f64 {
     if !holds(picture, [x, y]) {
         return 0.0;
     }
-    let energy = correlations(picture, 0, 0, ROWS)[1].max(1e-9);
+    let energy = energy(picture);
     let (fx, fy) = (x - x.floor(), y - y.floor());
     let row = |y: f64| {
-        let [near, far, _] = correlations(picture, x.floor() as isize + 1, y as isize, ROWS);
+        let place = [x.floor() as isize + 1, y as isize];
+        let [near, far, _] = Lags::new(picture, place, ROWS, &[]).means;
         (1.0 - fx) * near + fx * far
     };
     ((1.0 - fy) * row(y.floor()) + fy * row(y.floor() + 1.0)) / energy
@@ -67,61 +74,100 @@ fn holds(picture: &Picture, [x, y]: Vector) -> bool {
     x.abs() <= largest(picture.width) && y.abs() <= largest(picture.height)
 }
 
-/// The correlations of every `rows`th row around the maximum that few blocks reach from a whole lag, and its place.
+/// The lags around the maximum that few blocks reach from a whole lag, and its place. Every `step`th row is multiplied; `known`:
+/// products of every [`ROWS`]th row.
 fn climb(
     picture: &Picture,
     [mut x, mut y]: Vector,
-    rows: usize,
-) -> Option<(Neighbourhood, Vector)> {
+    step: usize,
+    known: &[Lags],
+) -> Option<([Lags; 3], Vector)> {
     if !holds(picture, [x, y]) {
         return None;
     }
+    let mut before = Vec::new();
     for _ in 0..BLOCKS {
-        let near = around(picture, [x, y], rows);
-        let [dx, dy] = near.uphill();
+        let lags = [-1, 0, 1].map(|dy| {
+            let place = [x as isize, y as isize + dy];
+            // A block one row away shares two rows of lags.
+            let shared = before.iter().position(|lags: &Lags| lags.place == place);
+            match shared {
+                Some(shared) => before.swap_remove(shared),
+                None => Lags::new(picture, place, step, known),
+            }
+        });
+        let [dx, dy] = neighbourhood(&lags).uphill();
         if (dx, dy) == (0, 0) {
-            return Some((near, [x, y]));
+            return Some((lags, [x, y]));
         }
+        before = lags.into();
         (x, y) = (x + dx as f64, y + dy as f64);
     }
     None
 }
 
-/// The correlations around a whole lag, of every `step`th row; not divided by that at lag 0.
-fn around(picture: &Picture, [x, y]: Vector, step: usize) -> Neighbourhood {
-    let (x, y) = (x as isize, y as isize);
-    let rows = [-1, 0, 1].map(|dy| correlations(picture, x, y + dy, step));
-    Neighbourhood::new(|dx, dy| rows[(dy + 1) as usize][(dx + 1) as usize])
+/// The correlations around a whole lag; not divided by that at lag 0.
+fn neighbourhood(lags: &[Lags; 3]) -> Neighbourhood {
+    Neighbourhood::new(|dx, dy| lags[(dy + 1) as usize].means[(dx + 1) as usize])
 }
 
-/// The mean products of the samples of every `step`th row with those at the lags `x − 1`, `x` and `x + 1`, `y`.
-fn correlations(picture: &Picture, x: isize, y: isize, step: usize) -> [f64; 3] {
-    let across = y.unsigned_abs();
-    let lags = [x - 1, x, x + 1];
-    let farthest = lags.map(isize::unsigned_abs).into_iter().max();
-    if farthest.is_none_or(|farthest| farthest >= picture.width) || across >= picture.height {
-        return [0.0; 3];
-    }
-    let (first, second) = if y < 0 { (across, 0) } else { (0, across) };
-    let place = |x: isize| x.max(0) as usize;
-    let begins = lags.map(|lag| place(-lag));
-    let ends = lags.map(|lag| picture.width - place(lag));
-    // Columns whose neighbours at all three lags lie in the picture.
-    let (begin, end) = (begins[0], ends[2].max(begins[0]));
-    let at = |column: usize, lag: isize| column.wrapping_add_signed(lag);
-    let rows = (0..picture.height - across).step_by(step);
-    let count = rows.clone().count();
-    let mut sums = [0f64; 3];
-    for row in rows {
-        let (a, b) = (picture.row(first + row), picture.row(second + row));
-        let most = products(&a[begin..end], &b[at(begin, x - 1)..at(end, x + 1)]);
-        for k in 0..3 {
-            let others = (begins[k]..begin).chain(end..ends[k]);
-            let product = |column: usize| f64::from(a[column] * b[at(column, lags[k])]);
-            sums[k] += most[k] + others.map(product).sum::<f64>();
+/// The products of the samples with those at the lags `x − 1`, `x` and `x + 1`, `y`.
+struct Lags {
+    /// `x`, `y`.
+    place: [isize; 2],
+    /// Their sums in each row that was multiplied.
+    sums: Vec<[f64; 3]>,
+    /// Their means.
+    means: [f64; 3],
+}
+
+impl Lags {
+    /// Multiplies every `step`th row. Of `known` the sums of every [`ROWS`]th row at the same place are taken.
+    fn new(picture: &Picture, place: [isize; 2], step: usize, known: &[Self]) -> Self {
+        let [x, y] = place;
+        let mut all = Self {
+            place,
+            sums: Vec::new(),
+            means: [0.0; 3],
+        };
+        let across = y.unsigned_abs();
+        let lags = [x - 1, x, x + 1];
+        let farthest = lags.map(isize::unsigned_abs).into_iter().max();
+        if farthest.is_none_or(|farthest| farthest >= picture.width) || across >= picture.height {
+            return all;
         }
+        let known = known.iter().find(|known| known.place == place);
+        let (first, second) = if y < 0 { (across, 0) } else { (0, across) };
+        let outside = |x: isize| x.max(0) as usize;
+        let begins = lags.map(|lag| outside(-lag));
+        let ends = lags.map(|lag| picture.width - outside(lag));
+        // Columns whose neighbours at all three lags lie in the picture.
+        let (begin, end) = (begins[0], ends[2].max(begins[0]));
+        let at = |column: usize, lag: isize| column.wrapping_add_signed(lag);
+        let sums_of = |row: usize| {
+            let (a, b) = (picture.row(first + row), picture.row(second + row));
+            let most = products(&a[begin..end], &b[at(begin, x - 1)..at(end, x + 1)]);
+            std::array::from_fn(|k| {
+                let others = (begins[k]..begin).chain(end..ends[k]);
+                let product = |column: usize| f64::from(a[column] * b[at(column, lags[k])]);
+                most[k] + others.map(product).sum::<f64>()
+            })
+        };
+        let rows = (0..picture.height - across).step_by(step);
+        all.sums.extend(rows.map(|row| {
+            let known = known.filter(|_| row % ROWS == 0);
+            known.map_or_else(|| sums_of(row), |known| known.sums[row / ROWS])
+        }));
+        let mut sums = [0.0; 3];
+        for of_row in &all.sums {
+            sums.iter_mut()
+                .zip(of_row)
+                .for_each(|(sum, row)| *sum += row);
+        }
+        let count = all.sums.len();
+        all.means = std::array::from_fn(|k| sums[k] / (count * (ends[k] - begins[k])) as f64);
+        all
     }
-    std::array::from_fn(|k| sums[k] / (count * (ends[k] - begins[k])) as f64)
 }
 
 /// The sums of the products of `a` with the samples of `b` from the first, second and third one on, in lanes that do not depend

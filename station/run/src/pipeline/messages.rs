@@ -113,6 +113,8 @@ impl Pipeline {
                 self.learn("deviation-factor", structure.value("deviation-factor"));
                 self.learn("scale-factors", structure.value("scale-factors"));
                 self.learn("thresholds", structure.value("thresholds"));
+                self.learn("component-limits", structure.value("component-limits"));
+                self.learn("contrasts", structure.value("contrasts"));
                 // It names the frames that set the limits.
                 info!("camera {}: {structure}", self.name);
             }

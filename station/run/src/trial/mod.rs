@@ -29,12 +29,13 @@ pub use teach::{Demands, Limit, TeachResult, teach};
 
 /// Properties for which no kernel is compiled: the next frame is judged by a new value. While a kernel is compiled, frames
 /// are judged by the value before, which must not be taken for the new one.
-const LIVE: [&str; 12] = [
+const LIVE: [&str; 13] = [
     "threshold",
     "scale-factors",
     "thresholds",
     "deviation-factor",
     "component-limits",
+    "contrasts",
     "min-area",
     "merge-distance",
     "classes",

@@ -302,7 +302,12 @@ fn properties(message: &gst::StructureRef) -> Map<String, Value> {
             properties.insert(name.to_owned(), value.into());
         }
     }
-    for name in ["scale-factors", "thresholds", "component-limits"] {
+    for name in [
+        "scale-factors",
+        "thresholds",
+        "component-limits",
+        "contrasts",
+    ] {
         if let Ok(values) = message.get::<gst::Array>(name) {
             let values = values.iter().filter_map(|value| value.get::<f64>().ok());
             properties.insert(name.to_owned(), values.collect());
