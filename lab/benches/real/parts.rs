@@ -4,7 +4,7 @@
 
 use std::{fmt::Write, path::Path, time::Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use gstclinspect::results::{DefectResult, NoneReason, Verdict};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -25,6 +25,8 @@ const GROUND: f64 = 40.0;
 const NOISE: f64 = 3.0;
 /// Frames that train, and those from which the limit is learned.
 const TAUGHT: [usize; 2] = [8, 12];
+/// Frames after which the learning must have ended.
+const MOST_TAUGHT: usize = 200;
 /// Boards that are reported.
 const MOST: usize = 36;
 
@@ -162,9 +164,16 @@ fn taught(piece: &Piece, elements: &str, random: &mut ChaCha8Rng) -> Result<Line
         "{elements} name=judge train-frames={train} learn=\"learn,frames={learn}\" min-area=4"
     );
     let line = Line::new(&elements, FRAME, true)?;
-    for _ in 0..train + learn {
+    for n in 1.. {
         let place = anywhere(piece.size, random);
-        line.judge(&frame(&[(piece, place)], LIGHTS[0], random))?;
+        let result = line.judge(&frame(&[(piece, place)], LIGHTS[0], random))?.result;
+        // Frames of the training are judged beside those that follow.
+        if n > train && result.training.is_none() && result.learning.is_none() {
+            break;
+        }
+        if n > MOST_TAUGHT {
+            bail!("nothing was learned from {n} frames: {:?}", result.learning);
+        }
     }
     Ok(line)
 }
