@@ -52,7 +52,7 @@ const HISTOGRAM: [(&str, &str); 13] = [
     ("alarm-hysteresis", "0.5"),
 ];
 /// Values of properties that every inspector has.
-const OF_EVERY_INSPECTOR: [(&str, &str); 21] = [
+const OF_EVERY_INSPECTOR: [(&str, &str); 22] = [
     ("learn", "learn,frames=2"),
     ("learn", "learn,location=(string)\"\""),
     ("learn", "learn,margin=1"),
@@ -63,6 +63,7 @@ const OF_EVERY_INSPECTOR: [(&str, &str); 21] = [
     ("fail", "fail,defect-count=-1"),
     ("fail", "fail,corrupted=false"),
     ("fail", "fail,defect-area=0"),
+    ("fail", "fail,angle=30.0"),
     ("reports", "reports,messages=false"),
     ("reports", "reports,interval=0"),
     ("reports", "reports,message-defects=true"),
@@ -99,7 +100,7 @@ const PITCH_THRESHOLD: [(&str, &str); 20] = [
     ("output", "frame"),
 ];
 
-const REFERENCE: [(&str, &str); 18] = [
+const REFERENCE: [(&str, &str); 22] = [
     ("components", "luma"),
     ("component-limits", "<5.0,20.0,6.0,21.0,7.0,22.0>"),
     ("threshold", "90"),
@@ -110,6 +111,10 @@ const REFERENCE: [(&str, &str); 18] = [
     ("align", "translation"),
     ("search-range", "3"),
     ("match-score", "0"),
+    ("parts", "<1,2>"),
+    ("search", "<90.0,0.05>"),
+    ("place-score", "0.5"),
+    ("edge", "ignore"),
     ("normalize", "gain"),
     ("train-frames", "2"),
     ("difference-gain", "3"),

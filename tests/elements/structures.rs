@@ -61,7 +61,7 @@ fn fields_that_are_left_out_have_their_defaults() {
     }
     assert_eq!(
         count,
-        3 + 4 * 17,
+        3 + 4 * 18,
         "fields of clhistogram and of four inspectors"
     );
 }
