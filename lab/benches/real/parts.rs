@@ -166,7 +166,9 @@ fn taught(piece: &Piece, elements: &str, random: &mut ChaCha8Rng) -> Result<Line
     let line = Line::new(&elements, FRAME, true)?;
     for n in 1.. {
         let place = anywhere(piece.size, random);
-        let result = line.judge(&frame(&[(piece, place)], LIGHTS[0], random))?.result;
+        let result = line
+            .judge(&frame(&[(piece, place)], LIGHTS[0], random))?
+            .result;
         // Frames of the training are judged beside those that follow.
         if n > train && result.training.is_none() && result.learning.is_none() {
             break;
@@ -249,7 +251,10 @@ pub fn measure(folder: &Path, tune: bool, elements: &str, verbose: bool) -> Resu
         others += 1;
         taken += usize::from(result.none_reason() != Some(NoneReason::Missing));
         if verbose && result.none_reason() != Some(NoneReason::Missing) {
-            eprintln!("{n}: an empty frame is {:?}, {:?}", result.verdict, result.parts);
+            eprintln!(
+                "{n}: an empty frame is {:?}, {:?}",
+                result.verdict, result.parts
+            );
         }
         if n % 2 == 0 {
             let small = Piece::middle(&template, SMALL);

@@ -79,8 +79,8 @@ impl Fit {
         let [right, lower] = [width, height].map(|n| n as f64 / SIDE);
         let corners = [(0.0, 0.0), (right, 0.0), (0.0, lower), (right, lower)];
         let is_gain = |(x, y): (f64, f64)| {
-            let gain = self.gain(x, y);
-            gain >= GAINS[0] && gain <= GAINS[1]
+            let [least, most] = GAINS;
+            (least..=most).contains(&self.gain(x, y))
         };
         if !corners.into_iter().all(is_gain) {
             return None;

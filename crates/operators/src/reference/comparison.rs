@@ -37,7 +37,7 @@ pub enum Comparison {
 #[derive(Debug)]
 pub enum ComparisonTraining {
     /// Of whole frames.
-    Frames(ComponentTraining),
+    Frames(Box<ComponentTraining>),
     /// Of parts.
     Parts(Box<PartTraining>),
 }
@@ -71,7 +71,9 @@ impl Comparison {
     /// A failing OpenCL call.
     pub fn training(&self) -> Result<ComparisonTraining, ClError> {
         let (frames, plan) = match self {
-            Self::Frames(frames) => return Ok(ComparisonTraining::Frames(frames.training()?)),
+            Self::Frames(frames) => {
+                return Ok(ComparisonTraining::Frames(Box::new(frames.training()?)));
+            }
             Self::Untrained(frames, plan) => ((frames.context(), frames.layout()), plan),
             Self::Parts(parts, plan) => (parts.frames(), plan),
         };

@@ -497,7 +497,7 @@ impl Inspection for Parts {
                 ..JudgedPixels::default()
             },
             alignment: (!self.is_blind).then(|| self.alignment()),
-            parts: (!self.is_blind).then(|| FrameParts {
+            parts: (!self.is_blind).then_some(FrameParts {
                 wanted: self.settings.wanted,
                 other: self.sighting.other,
                 parts,

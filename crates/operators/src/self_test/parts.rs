@@ -168,7 +168,7 @@ impl KnownAnswer for Test {
                 stride: read.stride,
                 width: columns,
                 height: rows,
-                ..whole.clone()
+                ..*whole
             };
             let got = buffer.read_with(|bytes| geometry.samples(bytes).values())?;
             if let Some(wrong) = first_wrong(component, columns, &got, wanted, 0.0) {
