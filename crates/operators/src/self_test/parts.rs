@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
+    ignored::Bitmap,
     layout::FrameLayout,
     mask::packed_stride,
     place::{Cut, Light, Motion},
@@ -45,12 +46,10 @@ impl Trial {
             let meter = Arc::new(Meter::new(false));
             let bytes = packed_stride(cut.size[0]) * cut.size[1];
             let mask = ClBuffer::new(context, bytes, &meter)?;
-            let row = |y: usize| (0..packed_stride(cut.size[0])).map(move |at| noise(3, 1, at, y));
             // Few marks, so that most bits tell which one is at a wrong place.
-            let packed = (0..cut.size[1])
-                .flat_map(row)
-                .map(|noise| (noise & noise >> 8 & noise >> 16) as u8);
-            let packed: Vec<u8> = packed.collect();
+            let is_marked = |x: usize, y: usize| noise(3, 1, x, y) % 8 == 0;
+            let packed = Bitmap::from_pixels(cut.size[0], cut.size[1], is_marked);
+            let packed = packed.bytes().to_vec();
             mask.write(0, &packed, "marks of a part")?;
             let components = small.first_plane().components.len();
             Ok(Test {
