@@ -446,6 +446,9 @@ def cell_is_dragged_to_any_angle():
 def parts_anywhere_are_taught():
     """A board that lies elsewhere in each picture is taught, and its number is drawn where it lies."""
     driver.get(URL.rstrip("/") + "/setup.html")
+    begin = "[...document.querySelectorAll('main button')].find((of) => of.textContent === 'Begin a new one')"
+    wait("the draft before", lambda: js(f"!!{begin}"))
+    js(f"{begin}.click()")
     wait("the cameras", lambda: js("document.querySelector(\"#panel [value='folder:boards']\")"), 30)
     js("document.querySelector(\"#panel [value='folder:boards']\").click()")
     wait("it is chosen", lambda: state()["source"] == "folder:boards", 30)

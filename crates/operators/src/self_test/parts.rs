@@ -47,7 +47,7 @@ impl Trial {
             let bytes = packed_stride(cut.size[0]) * cut.size[1];
             let mask = ClBuffer::new(context, bytes, &meter)?;
             // Few marks, so that most bits tell which one is at a wrong place.
-            let is_marked = |x: usize, y: usize| noise(3, 1, x, y) % 8 == 0;
+            let is_marked = |x: usize, y: usize| noise(3, 1, x, y).is_multiple_of(8);
             let packed = Bitmap::from_pixels(cut.size[0], cut.size[1], is_marked);
             let packed = packed.bytes().to_vec();
             mask.write(0, &packed, "marks of a part")?;
