@@ -616,12 +616,12 @@ try:
     small_screens_and_the_dark()
     focus_goes_from_the_steps_to_the_controls()
     cell_is_dragged_to_any_angle()
-    parts_anywhere_are_taught()
     no_error()
     lost_connection_is_told()
     discarded_draft_is_gone()
     another_camera_is_measured_anew_and_faulty_pieces_are_named()
     surface_is_taught_with_the_channels_that_are_chosen()
+    parts_anywhere_are_taught()
     ask("done")
 except BaseException:
     picture("wrong")

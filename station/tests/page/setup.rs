@@ -125,7 +125,7 @@ fn set_up_leads_from_an_empty_page_to_an_inspection() {
     draw(&folder.join("frames/stained"), 4, true, 1.0);
     draw(&folder.join("frames/coarse"), 8, false, 1.5);
     draw_turned(&folder.join("frames/turned"), 8);
-    draw_boards(&folder.join("frames/boards"), 12);
+    draw_boards(&folder.join("frames/boards"), 24);
     draw_leather(&folder.join("frames/leather"), 1, 24, false);
     draw_leather(&folder.join("frames/cracked"), 2, 4, true);
     let mixed = folder.join("frames/mixed");
