@@ -46,15 +46,12 @@ impl Light {
     /// 4x4 samples there, of the part as it was read and of the trained one, in grey levels of 8 bits. `depth`: bits of a
     /// sample. That of the training, if the blocks do not tell.
     pub fn between(blocks: &[([usize; 2], u16, u16)], size: [usize; 2], depth: u32) -> Self {
-        let Some(first) = solved(blocks.iter()) else {
-            return Self::default();
-        };
-        let mut off: Vec<f64> = blocks.iter().map(|block| first.off(block)).collect();
-        off.sort_by(f64::total_cmp);
-        let most = (FAR * off[off.len() / 2]).max(NEAR);
-        let near = blocks.iter().filter(|block| first.off(block) <= most);
-        solved(near)
-            .and_then(|fit| fit.light(size, depth))
+        // A bright defect would bend the squares of all blocks to itself, so they begin near the median of the ratios.
+        let lit = blocks.iter().filter(|&&(_, frame, _)| frame > 0);
+        let ratio = median(lit.map(|&(_, frame, model)| f64::from(model) / f64::from(frame)));
+        let fit = near(blocks, &Fit([ratio, 0.0, 0.0, 0.0]));
+        let fit = fit.and_then(|fit| near(blocks, &fit));
+        fit.and_then(|fit| fit.light(size, depth))
             .unwrap_or_default()
     }
 }
@@ -97,6 +94,19 @@ impl Fit {
             offset: scaled(offset / SAMPLES * level, BITS),
         })
     }
+}
+
+/// Least squares over the blocks that are near a fit.
+fn near(blocks: &[([usize; 2], u16, u16)], fit: &Fit) -> Option<Fit> {
+    let most = (FAR * median(blocks.iter().map(|block| fit.off(block)))).max(NEAR);
+    solved(blocks.iter().filter(|block| fit.off(block) <= most))
+}
+
+/// The upper one of the two in the middle; 0 of none.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Least squares; sums in the order of the blocks, so that each CPU gets the same.

@@ -326,7 +326,9 @@ fn garbled(input: &mut Unstructured, data: String) -> Result<String> {
 /// Fails on a result that no element could have produced.
 fn assert_can_be(result: &DefectResult) {
     let pixels = u64::from(result.width) * u64::from(result.height);
-    assert!(result.defect_pixels <= result.judged_pixels && result.judged_pixels <= pixels);
+    let parts = result.parts.as_ref().map_or(0, |of| of.parts.len());
+    assert!(result.defect_pixels <= result.judged_pixels);
+    assert!(result.judged_pixels <= pixels.saturating_mul(parts.max(1) as u64));
     let mut area = 0;
     let mut ids = HashSet::new();
     for defect in &result.defects {
@@ -340,7 +342,7 @@ fn assert_can_be(result: &DefectResult) {
         assert!(defect.centroid_x.is_finite() && defect.peak_difference.is_finite());
         assert!(defect.major_axis >= defect.minor_axis && defect.minor_axis >= 0.0);
         assert!(defect.major_axis.is_finite() && defect.orientation.is_finite());
-        assert!(defect.flags & 0xff <= 3 && defect.flags >> 8 <= 31);
+        assert!(defect.flags >> 15 == 0 && usize::from(defect.part()) <= parts);
         assert!(defect.id == 0 || ids.insert(defect.id));
         let names = result.class_names.len();
         assert!(usize::from(defect.class) <= names || defect.class == Defect::PATTERN_MISSING);
