@@ -24,8 +24,20 @@ fn board() -> Part {
 
 /// A frame with boards, and a square of `side` px on those that are spoiled.
 fn frame(seed: u64, placed: &[Placed], spoiled: &[usize]) -> Frame {
+    lit_frame((1.0, 0.0), seed, placed, spoiled)
+}
+
+/// The same in light of this strength, which falls along x by a share.
+fn lit_frame(
+    (light, falling): (f64, f64),
+    seed: u64,
+    placed: &[Placed],
+    spoiled: &[usize],
+) -> Frame {
     let view = View {
         seed,
+        light,
+        falling,
         ..View::new(SIZE[0], SIZE[1])
     };
     let picture = view.draw(&board(), placed);
@@ -112,6 +124,22 @@ fn part_is_judged_wherever_it_lies() {
         let far = (f64::from(defect.centroid_x) - x).hypot(f64::from(defect.centroid_y) - y);
         assert!(defect.part() == 1 && far < 6.0, "{defect:?}");
         assert_eq!(bad.parts.expect("parts").parts[0].verdict, Verdict::Fail);
+    }
+}
+
+#[test]
+fn light_that_falls_over_a_part_is_followed() {
+    let Some(device) = start() else { return };
+    let mut line = Line::trained("normalize=gain", &device);
+    for (n, light) in [(0.6, 0.0), (1.15, 0.0), (1.0, 0.4), (0.8, -0.3)]
+        .into_iter()
+        .enumerate()
+    {
+        let placed = somewhere(n + 4);
+        let good = line.pass(&lit_frame(light, 80, &[placed], &[]));
+        assert_eq!(good.verdict, Verdict::Pass, "{light:?}: {good:?}");
+        let bad = line.pass(&lit_frame(light, 80, &[placed], &[0]));
+        assert_eq!(bad.verdict, Verdict::Fail, "{light:?}");
     }
 }
 
