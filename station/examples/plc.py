@@ -27,7 +27,7 @@ class Station:
         self.beat = (self.beat + 1) % 65536
         try:
             written = self.plc.write_registers(0, [bits, 0, 0, 0, self.beat])
-            read = self.plc.read_input_registers(0, count=22)
+            read = self.plc.read_input_registers(0, count=29)
         except Exception as why:
             raise Lost(why) from why
         if written.isError() or read.isError():

@@ -61,7 +61,7 @@ impl Client {
 
     #[track_caller]
     pub fn inputs(&mut self, first: u16) -> Words {
-        Words(self.read(4, first, 22))
+        Words(self.read(4, first, 29))
     }
 
     #[track_caller]

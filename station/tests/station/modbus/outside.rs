@@ -146,10 +146,10 @@ fn mbpoll_reads_and_writes_registers() {
     let sandbox = Sandbox::new("station-modbus-mbpoll");
     let file = table("allow-commands = true") + &triggered("left");
     let (_station, port) = start(&sandbox, &file, &["left"]);
-    let (code, text) = mbpoll(port, &["-t", "3", "-r", "0", "-c", "22"], &[]);
+    let (code, text) = mbpoll(port, &["-t", "3", "-r", "0", "-c", "29"], &[]);
     assert_eq!(code, Some(0), "{text}");
     let before = values(&text);
-    assert_eq!(before.len(), 22, "{text}");
+    assert_eq!(before.len(), 29, "{text}");
     let epoch = Client::new(port).inputs(0).epoch();
     assert_eq!(before[20].1, (epoch >> 16) as u16);
     // FC6, then FC16.
@@ -165,8 +165,8 @@ fn mbpoll_reads_and_writes_registers() {
     let words: Vec<u16> = values(&text).iter().map(|(_, value)| *value).collect();
     assert_eq!(words, [ENABLE | CLEAR, 5, 6, 7, 8], "{text}");
     // The mirror, and an address that is not valid.
-    let (code, text) = mbpoll(port, &["-t", "4", "-r", "1000", "-c", "22"], &[]);
-    assert_eq!((code, values(&text).len()), (Some(0), 22), "{text}");
-    let (_, text) = mbpoll(port, &["-t", "3", "-r", "22", "-c", "1"], &[]);
+    let (code, text) = mbpoll(port, &["-t", "4", "-r", "1000", "-c", "29"], &[]);
+    assert_eq!((code, values(&text).len()), (Some(0), 29), "{text}");
+    let (_, text) = mbpoll(port, &["-t", "3", "-r", "29", "-c", "1"], &[]);
     assert!(text.contains("Illegal data address"), "{text}");
 }

@@ -10,7 +10,7 @@ from structured_text import Block
 block = Block(open(sys.argv[1]).read())
 port = int(sys.argv[2])
 plc = None
-inputs = [0] * 22
+inputs = [0] * 29
 TURN = 0.01
 
 
@@ -22,7 +22,7 @@ def exchange():
             plc = ModbusTcpClient("127.0.0.1", port=port, timeout=1)
             if not plc.connect():
                 raise ConnectionError
-        answers = [plc.write_registers(0, block.Outputs), plc.read_input_registers(0, count=22)]
+        answers = [plc.write_registers(0, block.Outputs), plc.read_input_registers(0, count=29)]
         if any(answer.isError() for answer in answers):
             raise ConnectionError
         inputs = answers[1].registers

@@ -14,7 +14,7 @@ assert plc.connect()
 
 
 def read(camera):
-    answer = plc.read_input_registers(100 * camera, count=22)
+    answer = plc.read_input_registers(100 * camera, count=29)
     assert not answer.isError(), answer
     return answer.registers
 
@@ -54,7 +54,7 @@ for part in range(1, 11):
     assert long(words, 4) == number, words
     assert words[0] & PASS and words[6] == 1, words
     # The same words in holding registers, all at one time.
-    mirror = plc.read_holding_registers(1000, count=22).registers
+    mirror = plc.read_holding_registers(1000, count=29).registers
     assert mirror[4:8] == words[4:8]
     write(0, [ENABLE | RESULT_ACK])
     assert read(0)[0] & (RESULT_VALID | TRIGGER_ACK) == 0
@@ -82,9 +82,9 @@ for _ in range(9):
 assert seen == sorted(set(seen)), seen
 
 # Wrong addresses and functions get exceptions, and the connection stays.
-assert plc.read_input_registers(22, count=1).isError()
-assert plc.read_input_registers(200, count=22).isError()
+assert plc.read_input_registers(29, count=1).isError()
+assert plc.read_input_registers(200, count=29).isError()
 assert plc.read_coils(0, count=1).isError()
 assert plc.write_register(1000, 1).isError()
-assert not plc.read_input_registers(0, count=22).isError()
+assert not plc.read_input_registers(0, count=29).isError()
 print("done")
