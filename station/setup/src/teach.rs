@@ -354,8 +354,11 @@ impl Shared {
         let mut settings = state.settings.clone();
         if let Some(analysis) = settings.get_mut("analysis").and_then(Value::as_object_mut) {
             for (name, value) in &taught.properties {
-                let note = note.clone();
-                state.notes.insert((analyzer, name.clone()), note);
+                // A contrast is none of the limits, which may be moved beside it.
+                if name != "contrasts" {
+                    let note = note.clone();
+                    state.notes.insert((analyzer, name.clone()), note);
+                }
                 analysis.insert(name.clone(), value.clone());
             }
         }
