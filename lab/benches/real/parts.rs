@@ -23,6 +23,8 @@ const SMALL: [usize; 2] = [150, 110];
 const GROUND: f64 = 40.0;
 /// Largest error of a sample.
 const NOISE: f64 = 3.0;
+/// Least standard deviation of a board.
+const LEAST_SPREAD: f64 = 15.0;
 /// Frames that train, and those from which the limit is learned.
 const TAUGHT: [usize; 2] = [8, 12];
 /// Frames after which the learning must have ended.
@@ -94,6 +96,14 @@ impl Piece {
             size,
             samples: pixels.map(|(x, y)| level(x, y)).collect(),
         }
+    }
+
+    /// Standard deviation of the levels.
+    fn spread(&self) -> f64 {
+        let count = self.samples.len() as f64;
+        let mean = self.samples.iter().sum::<f64>() / count;
+        let squares = self.samples.iter().map(|level| (level - mean).powi(2));
+        (squares.sum::<f64>() / count).sqrt()
     }
 
     /// The level at a place from the middle, px; `None` outside.
@@ -190,13 +200,15 @@ fn count_of(result: &DefectResult) -> usize {
 /// A picture is missing, or a pipeline fails.
 pub fn measure(folder: &Path, tune: bool, elements: &str, verbose: bool) -> Result<String> {
     let remainder = if tune { TUNED } else { REPORTED };
-    let pairs: Vec<Pair> = pairs(folder)?
-        .into_iter()
-        .skip(remainder)
-        .step_by(PARTS)
-        .filter(|pair| pair.boxes.iter().any(|area| is_within(area, BOARD)))
-        .take(MOST)
-        .collect();
+    let all = pairs(folder)?.into_iter().skip(remainder).step_by(PARTS);
+    let mut pairs: Vec<Pair> = Vec::new();
+    for pair in all.filter(|pair| pair.boxes.iter().any(|area| is_within(area, BOARD))) {
+        // A board without conductors is a plain plate like all others.
+        let small = Piece::middle(&Grey::jpeg(&pair.template)?, SMALL);
+        if pairs.len() < MOST && small.spread() >= LEAST_SPREAD {
+            pairs.push(pair);
+        }
+    }
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let mut document = format!(
         "`{elements}`, {} boards of {}x{} px in {}x{}\n\n\
