@@ -167,6 +167,7 @@ impl Comparing for Trained {
             let own = settings.of_component(component)?;
             Ok::<_, ClError>(of_component(&own, component))
         };
+        let whole = of_component(settings, None);
         let parts = settings.parts()?;
         if let (Some(parts), Some(models)) = (&parts, models) {
             let ignored = (ignored.as_ref()).map(|ignored| ignored.rows(0, layout.height));
@@ -174,7 +175,6 @@ impl Comparing for Trained {
                 rois: &rois,
                 ignored: ignored.as_ref(),
             };
-            let whole = of_component(settings, None);
             target.trial.parts(layout, whole.bit_depth)?;
             if is_colour(layout) {
                 target.trial.colour(layout)?;
@@ -183,7 +183,7 @@ impl Comparing for Trained {
             let judged = (settings.colour.judged(), models);
             let parts_of = (parts, pixels);
             let operator = Parts::new(&target.context, layout, judged, parts_of, of_whole)?;
-            let plan = Box::new(self::plan(settings, parts, of_component(settings, None)));
+            let plan = Box::new(self::plan(settings, parts, whole));
             return Ok(Comparison::Parts(Box::new(operator), plan));
         }
         let operator = settings.colour.build(target, |layout, component| {
@@ -192,7 +192,6 @@ impl Comparing for Trained {
             trial.reference(layout, &settings)?;
             Ok(reference)
         })?;
-        let whole = of_component(settings, None);
         if let Some(parts) = &parts {
             let plan = Box::new(self::plan(settings, parts, whole));
             return Ok(Comparison::Untrained(operator, plan));
