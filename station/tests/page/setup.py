@@ -443,17 +443,22 @@ def cell_is_dragged_to_any_angle():
     wait("its ruler", lambda: abs(place_of("a")[1] - start[1] - repeats * TURNED[1]) < 1, 30)
 
 
-def parts_anywhere_are_taught():
-    """A board that lies elsewhere in each picture is taught, and its number is drawn where it lies."""
+def begin_with(folder):
+    """Another draft than the one before, whose camera is this folder, in the step of the object."""
     driver.get(URL.rstrip("/") + "/setup.html")
     begin = "[...document.querySelectorAll('main button')].find((of) => of.textContent === 'Begin a new one')"
     wait("the draft before", lambda: js(f"!!{begin}"))
     js(f"{begin}.click()")
-    wait("the cameras", lambda: js("document.querySelector(\"#panel [value='folder:boards']\")"), 30)
-    js("document.querySelector(\"#panel [value='folder:boards']\").click()")
-    wait("it is chosen", lambda: state()["source"] == "folder:boards", 30)
+    wait("the cameras", lambda: js(f"document.querySelector(\"#panel [value='folder:{folder}']\")"), 30)
+    js(f"document.querySelector(\"#panel [value='folder:{folder}']\").click()")
+    wait("it is chosen", lambda: state()["source"] == f"folder:{folder}", 30)
     wait("its picture", lambda: js("document.querySelector('#stage .pictures img')?.naturalWidth") == 640, 40)
     step("object")
+
+
+def parts_anywhere_are_taught():
+    """A board that lies elsewhere in each picture is taught, and its number is drawn where it lies."""
+    begin_with("boards")
     wait("the advice", lambda: "This looks like" in text("#panel .advice"), 40)
     js("document.querySelector(\"#panel [value='same']\").click()")
     wait("that nothing repeats", lambda: state()["settings"]["analyzer"] == "reference")
@@ -478,15 +483,7 @@ def parts_anywhere_are_taught():
 
 
 def surface_is_taught_with_the_channels_that_are_chosen():
-    driver.get(URL.rstrip("/") + "/setup.html")
-    begin = "[...document.querySelectorAll('main button')].find((of) => of.textContent === 'Begin a new one')"
-    wait("the draft before", lambda: js(f"!!{begin}"))
-    js(f"{begin}.click()")
-    wait("the cameras", lambda: js("document.querySelector(\"#panel [value='folder:leather']\")"), 30)
-    js("document.querySelector(\"#panel [value='folder:leather']\").click()")
-    wait("it is chosen", lambda: state()["source"] == "folder:leather", 30)
-    wait("its picture", lambda: js("document.querySelector('#stage .pictures img')?.naturalWidth") == 640, 40)
-    step("object")
+    begin_with("leather")
     wait("the advice", lambda: "This looks like a surface" in text("#panel .advice"), 40)
     assert js("document.querySelector('#panel .choices :checked').value") == "surface"
     field = "[...document.querySelectorAll('#panel .field')].find((of) => of.textContent.startsWith('What is searched for'))"
